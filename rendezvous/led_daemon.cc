@@ -44,12 +44,6 @@ namespace {
 
 using boost::asio::ip::tcp;
 
-// For the journal of a tenant who comes later, while nothing else is done: within the lead, and
-// long enough to ask every member of etcd.
-constexpr std::chrono::milliseconds kTenantPatience(500);
-constexpr std::chrono::milliseconds kMemberPatience(150);
-constexpr std::chrono::seconds kBetweenOpenings(2);
-
 // How long a daemon that is elected waits to hear from etcd what it may have missed, before it
 // reads everything. The news of the last leader's end came from the same place, and a watch that
 // breaks is begun again within a tenth of a second.
@@ -66,10 +60,9 @@ class LedDaemon {
         config_(config),
         kept_(kept),
         credentials_(credentials),
-        options_(std::move(options)),
         sockets_(std::move(sockets)),
         log_(log),
-        etcd_(etcd::ConnectToEtcd(io, options_, SayTrouble)),
+        etcd_(etcd::ConnectToEtcd(io, std::move(options), SayTrouble)),
         signals_(io, SIGTERM, SIGINT),
         mirror_(*etcd_, std::make_unique<etcd::BootTimeAlarm>(io), config.etcd->root,
                 InLaterTurns(io),
@@ -91,6 +84,8 @@ class LedDaemon {
   void Run() { RunLoop(io_, config_, turns_); }
 
  private:
+  using Opened = std::function<void(absl::StatusOr<OpenedJournal>)>;
+
   // Daemons of one keeper tell each other by a file that all of them have.
   etcd::LeaseId LeaseBefore() const {
     etcd::LeaseId lease = 0;
@@ -127,13 +122,19 @@ class LedDaemon {
         std::string(why.message()));
   }
 
+  // How long its lease has to be.
+  std::chrono::milliseconds LeaseNow() const {
+    return LeadLeaseWith(TenantsOf(credentials_).size());
+  }
+
   void StandBy() {
+    lease_ = LeaseNow();
     candidate_.emplace(
         std::make_unique<etcd::BootTimeAlarm>(io_), *etcd_,
         // Whoever was here before is dead.
         etcd::Election::Options{.key = config_.etcd->root + "/leader",
                                 .name = Name(),
-                                .ttl = LeadLeaseWith(TenantsOf(credentials_).size()),
+                                .ttl = lease_,
                                 .of_the_dead = LeaseBefore()},
         etcd::Candidate::Handlers{
             .won = [this](etcd::Fence fence,
@@ -149,6 +150,11 @@ class LedDaemon {
 
   void TakeOver(etcd::Fence fence, etcd::LeaseId lease) {
     NoteLease(lease);
+    credentials_.RereadKeys();
+    if (LeaseNow() > lease_) {
+      End(absl::AbortedError(
+          "there are more tenants than when it began to stand by, and it needs a longer lease"));
+    }
     began_ = std::chrono::steady_clock::now();
     fence_ = std::move(fence);
     catch_up_.expires_after(kCatchUpPatience);
@@ -204,7 +210,8 @@ class LedDaemon {
         Server::Memory{.journal = home_.journal.get(),
                        .contents = std::move(home_.contents),
                        .on_fatal = [this](const absl::Status& status) { End(status); },
-                       .open = [this](const std::string& tenant) { return OpenTenant(tenant); },
+                       .open = [this](const std::string& tenant,
+                                      Opened opened) { OpenTenant(tenant, std::move(opened)); },
                        .tenants = TenantsOf(credentials_),
                        .leads = [this] { return candidate_->Leads(); },
                        .shortest_lease = kShortestLease},
@@ -251,24 +258,21 @@ class LedDaemon {
     return absl::StrCat(config_.etcd->root, "/tenants/", tenant);
   }
 
-  absl::StatusOr<OpenedJournal> OpenTenant(const std::string& tenant) {
-    if (auto known = tenants_.extract(tenant); !known.empty()) return std::move(known.mapped());
-    // While it is waited no lease is kept alive, and calls for what cannot be opened may come in
-    // dozens: the loop has to have time for itself in between.
-    const auto now = std::chrono::steady_clock::now();
-    if (now < next_opening_) {
-      return absl::UnavailableError("etcd has not answered a moment ago; try again");
+  void OpenTenant(const std::string& tenant, Opened opened) {
+    if (auto known = tenants_.extract(tenant); !known.empty()) {
+      return opened(std::move(known.mapped()));
     }
-    auto opened = etcd::OpenEtcdJournalNow(
-        *etcd_,
-        [this](boost::asio::io_context& io) {
-          etcd::EtcdOptions options = options_;
-          options.patience = kMemberPatience;
-          return etcd::ConnectToEtcd(io, std::move(options), {});
-        },
-        fence_, RootOf(tenant), kTenantPatience);
-    if (!opened.ok()) next_opening_ = std::chrono::steady_clock::now() + kBetweenOpenings;
-    return opened;
+    // He has come since.
+    const auto source = std::make_shared<etcd::EtcdSource>(*etcd_, fence_);
+    etcd::OpenEtcdJournal(
+        *etcd_, fence_, RootOf(tenant), *source,
+        [this, source, opened = std::move(opened)](absl::StatusOr<OpenedJournal> journal) {
+          // It is in the middle of a call.
+          boost::asio::post(io_, [source] {});
+          if (ending_) return;
+          if (absl::IsAborted(journal.status())) End(journal.status());
+          opened(std::move(journal));
+        });
   }
 
   // Aborted: another daemon may lead, and this one's keeper starts one that stands by.
@@ -293,7 +297,6 @@ class LedDaemon {
   const ServerConfig& config_;
   const KeptDaemon& kept_;
   const Credentials& credentials_;
-  const etcd::EtcdOptions options_;
   std::vector<tcp::acceptor> sockets_;
   DaemonLog& log_;
   LoopTurns turns_;
@@ -301,6 +304,7 @@ class LedDaemon {
   boost::asio::signal_set signals_;
   etcd::JournalMirror mirror_;
   boost::asio::steady_timer catch_up_;
+  std::chrono::milliseconds lease_{};
   std::optional<etcd::Candidate> candidate_;
   etcd::Fence fence_;
   std::chrono::steady_clock::time_point began_{};
@@ -311,7 +315,6 @@ class LedDaemon {
   std::map<std::string, absl::StatusOr<OpenedJournal>> tenants_;  // until the server takes them
   std::optional<Server> server_;
   std::optional<Ending> end_;
-  std::chrono::steady_clock::time_point next_opening_{};
   bool ending_ = false;
 };
 

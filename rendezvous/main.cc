@@ -167,8 +167,8 @@ int RunKept(const ServerConfig& config, const KeptDaemon& kept) {
        .contents = std::move(state->contents),
        .on_fatal =
            [&log](const absl::Status& status) { EndAtOnce(log, status, kReadAgain, kNoJournal); },
-       .open = [&io,
-                &given](const std::string& tenant) { return OpenJournalOf(io, given, tenant); },
+       .open = [&io, &given](const std::string& tenant,
+                             const auto& opened) { opened(OpenJournalOf(io, given, tenant)); },
        .tenants = TenantsOf(*credentials)},
       &restored);
   if (!restored.ok()) return Fail(log, FailureLine(restored), kNoJournal);

@@ -57,6 +57,12 @@ struct Server::Listener {
   Listener(boost::asio::io_context& io, Server& server, const Credentials& credentials)
       : door_keeper(credentials),
         entrance(io, {.access = AccessOfAll(server),
+                      .await_access =
+                          [this, &server](const grpc::CallbackServerContext& call,
+                                          std::function<void()> over) {
+                            const std::string tenant = door_keeper.TenantOf(call);
+                            return server.openings_.Await(tenant, std::move(over));
+                          },
                       .calls = {.of_connection = limits::kCallsOfConnection.most,
                                 .refused_of_connection = limits::kRefusedOfConnection.most,
                                 .of_tenant = limits::kCallsOfTenant.most,
@@ -185,23 +191,40 @@ absl::Status Server::Restore(Tenant& tenant, Journal& journal, const JournalCont
 absl::StatusOr<Driver*> Server::DriverOf(const std::string& tenant) {
   const auto found = tenants_.find(tenant);
   if (found != tenants_.end()) return found->second.driver.get();
-  Tenant newcomer;
-  newcomer.driver = MakeDriver(tenant, *newcomer.figures);
-  if (durable_) {
-    auto opened = open_(tenant);
-    if (!opened.ok()) {
-      spdlog::error("tenant '{}': {}", tenant, std::string(opened.status().message()));
-      return absl::UnavailableError("the daemon cannot open what it remembers of this tenant");
+  if (!durable_) {
+    Tenant newcomer;
+    newcomer.driver = MakeDriver(tenant, *newcomer.figures);
+    Add(tenant, std::move(newcomer));
+  } else if (absl::Status status = openings_.Ask(tenant); !status.ok()) {
+    return status;
+  }
+  return tenants_.at(tenant).driver.get();
+}
+
+void Server::Open(const std::string& tenant, std::function<void(const absl::Status&)> opened) {
+  open_(tenant, lifetime_.Guard([this, tenant, opened = std::move(opened)](
+                                    absl::StatusOr<OpenedJournal> journal) {
+    if (!journal.ok()) {
+      spdlog::error("tenant '{}': {}", tenant, std::string(journal.status().message()));
+      return opened(
+          absl::UnavailableError("the daemon cannot open what it remembers of this tenant"));
     }
-    newcomer.journal = std::move(opened->journal);
-    const absl::Status restored = Restore(newcomer, *newcomer.journal, opened->contents);
+    Tenant newcomer;
+    newcomer.driver = MakeDriver(tenant, *newcomer.figures);
+    newcomer.journal = std::move(journal->journal);
+    const absl::Status restored = Restore(newcomer, *newcomer.journal, journal->contents);
     if (!restored.ok()) {
       spdlog::error("tenant '{}': {}", tenant, std::string(restored.message()));
-      return restored;
+      return opened(restored);
     }
-  }
-  if (!draining_.empty()) newcomer.driver->Drain(draining_);
-  return tenants_.emplace(tenant, std::move(newcomer)).first->second.driver.get();
+    Add(tenant, std::move(newcomer));
+    opened(absl::OkStatus());
+  }));
+}
+
+void Server::Add(const std::string& name, Tenant tenant) {
+  if (!draining_.empty()) tenant.driver->Drain(draining_);
+  tenants_.emplace(name, std::move(tenant));
 }
 
 const Driver* Server::FindDriver(const std::string& tenant) const {

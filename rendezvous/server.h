@@ -20,6 +20,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/lifetime.h"
 #include "rendezvous/core/byte_budget.h"
 #include "rendezvous/core/limit_counts.h"
 #include "rendezvous/core/limits.h"
@@ -31,6 +32,7 @@
 #include "rendezvous/net/endpoint.h"
 #include "rendezvous/net/shared_port.h"
 #include "rendezvous/pages/job_figures.h"
+#include "rendezvous/tenant_openings.h"
 #include "rendezvous/wire/knock.h"
 
 namespace muster::rendezvous {
@@ -44,8 +46,11 @@ class Server {
     Journal* journal = nullptr;  // must outlive the server
     JournalContents contents;
     std::function<void(const absl::Status&)> on_fatal;
-    // Opens the journal of a tenant, who has one of his own; may wait for the disk.
-    std::function<absl::StatusOr<OpenedJournal>(const std::string& tenant)> open;
+    // Opens the journal of a tenant, who has one of his own, and then calls `opened`: before it
+    // returns, having waited for the disk, or later from the loop.
+    std::function<void(const std::string& tenant,
+                       std::function<void(absl::StatusOr<OpenedJournal>)> opened)>
+        open;
     // Whose jobs are remembered: their leases begin at once.
     std::vector<std::string> tenants;
     // Where several daemons take turns: whether what this one says still counts (Driver::LeadsBy),
@@ -141,8 +146,11 @@ class Server {
   std::unique_ptr<Driver> MakeDriver(const std::string& tenant, JobFigures& figures);
   // Resumes what the tenant's journal remembers.
   absl::Status Restore(Tenant& tenant, Journal& journal, const JournalContents& contents);
-  // The tenant's, from now on there.
+  // The tenant's, from now on there; Unavailable while what is remembered of him is being opened.
   absl::StatusOr<Driver*> DriverOf(const std::string& tenant);
+  void Add(const std::string& name, Tenant tenant);
+  // Has a Driver for the tenant that goes on with what is remembered of him.
+  void Open(const std::string& tenant, std::function<void(const absl::Status&)> opened);
 
   // The last part of Stop.
   void StopGrpc();
@@ -157,7 +165,9 @@ class Server {
   std::function<void(const absl::Status&)> on_fatal_;
   std::function<bool()> leads_;
   Duration shortest_lease_{};
-  std::function<absl::StatusOr<OpenedJournal>(const std::string&)> open_;
+  const decltype(Memory::open) open_;
+  TenantOpenings openings_{
+      {}, [this](const std::string& tenant, auto opened) { Open(tenant, std::move(opened)); }};
   ByteBudget store_bytes_{limits::kStoreBytes.most};
   ChangeFeed changes_{io_};
   ByteBudget log_readers_{limits::kLogReaders.most};
@@ -171,6 +181,7 @@ class Server {
   std::optional<LastWord> last_word_;
   std::uint32_t attending_ = 0;  // agents over the network
   std::uint16_t port_ = 0;
+  const base::Lifetime lifetime_;
 };
 
 }  // namespace muster::rendezvous

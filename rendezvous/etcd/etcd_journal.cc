@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -11,7 +12,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/lifetime.h"
 #include "rendezvous/etcd/batch_plan.h"
-#include "rendezvous/etcd/etcd_source.h"
 #include "rendezvous/etcd/journal_keys.h"
 
 namespace muster::rendezvous::etcd {
@@ -71,9 +71,8 @@ std::vector<Operation> EndOfStaged(const JournalKeys& keys) {
 
 class EtcdJournal final : public Journal {
  public:
-  // Opened over `opener`, it goes on with `etcd`.
-  EtcdJournal(Etcd& opener, Etcd& etcd, Fence fence, std::string root)
-      : etcd_(&opener), later_(etcd), fence_(std::move(fence)), keys_(std::move(root)) {}
+  EtcdJournal(Etcd& etcd, Fence fence, std::string root)
+      : etcd_(etcd), fence_(std::move(fence)), keys_(std::move(root)) {}
 
   // Opening.
 
@@ -114,7 +113,7 @@ class EtcdJournal final : public Journal {
       return FailToOpen(absl::DataLossError("what etcd has as the last incarnation is no number"));
     }
     ++contents_.incarnation;
-    writer_.emplace(*etcd_, fence_, keys_.sequence(),
+    writer_.emplace(etcd_, fence_, keys_.sequence(),
                     SequencedWriter::Last{sequence.has_value(), sequence.value_or("")});
     if (staged) return ReadParts(JournalKeys::Under(keys_.Batch()));
     CountStart();
@@ -212,8 +211,6 @@ class EtcdJournal final : public Journal {
         },
         [this] {
           source_ = nullptr;
-          etcd_ = &later_;
-          writer_->GoOnWith(later_);
           series_.emplace(*writer_);
           std::exchange(opened_, nullptr)(std::move(contents_));
         });
@@ -276,7 +273,7 @@ class EtcdJournal final : public Journal {
     if (status.ok() && !broken_.ok()) status = broken_;
     if (written_ > kBytesBetweenCompactions && writer_->revision() > 0) {
       written_ = 0;
-      etcd_->Compact(writer_->revision());
+      etcd_.Compact(writer_->revision());
     }
     is_busy_ = false;
     batch_.reset();
@@ -286,8 +283,7 @@ class EtcdJournal final : public Journal {
   // More chunks than a value can have had.
   static constexpr std::size_t kAny = 0xffff;
 
-  Etcd* etcd_;
-  Etcd& later_;
+  Etcd& etcd_;
   const Fence fence_;
   const JournalKeys keys_;
 
@@ -310,20 +306,6 @@ class EtcdJournal final : public Journal {
   const base::Lifetime lifetime_;
 };
 
-// Ends when what it returns is reset before `done` is called.
-std::shared_ptr<std::unique_ptr<EtcdJournal>> Open(
-    Etcd& opener, Etcd& etcd, Fence fence, std::string root, JournalSource& source,
-    std::function<void(absl::StatusOr<OpenedJournal>)> done) {
-  auto journal = std::make_shared<std::unique_ptr<EtcdJournal>>(
-      std::make_unique<EtcdJournal>(opener, etcd, std::move(fence), std::move(root)));
-  (*journal)->Open(source,
-                   [journal, done = std::move(done)](absl::StatusOr<JournalContents> contents) {
-                     if (!contents.ok()) return done(contents.status());
-                     done(OpenedJournal{std::move(*journal), *std::move(contents)});
-                   });
-  return journal;
-}
-
 }  // namespace
 
 void CheckEtcdTakesBatches(Etcd& etcd, const std::string& root,
@@ -337,29 +319,14 @@ void CheckEtcdTakesBatches(Etcd& etcd, const std::string& root,
 
 void OpenEtcdJournal(Etcd& etcd, Fence fence, std::string root, JournalSource& source,
                      std::function<void(absl::StatusOr<OpenedJournal>)> done) {
-  Open(etcd, etcd, std::move(fence), std::move(root), source, std::move(done));
-}
-
-absl::StatusOr<OpenedJournal> OpenEtcdJournalNow(
-    Etcd& etcd, const std::function<std::unique_ptr<Etcd>(boost::asio::io_context&)>& connect,
-    Fence fence, std::string root, std::chrono::milliseconds patience) {
-  boost::asio::io_context io(1);
-  absl::StatusOr<OpenedJournal> result = absl::UnavailableError("etcd does not answer");
-  {
-    const std::unique_ptr<Etcd> own = connect(io);
-    EtcdSource source(*own, fence);
-    const auto journal = Open(*own, etcd, std::move(fence), std::move(root), source,
-                              [&](absl::StatusOr<OpenedJournal> opened) {
-                                result = std::move(opened);
-                                io.stop();
-                              });
-    io.run_for(patience);
-    journal->reset();
-  }
-  // What was cancelled ends.
-  io.restart();
-  io.run();
-  return result;
+  // It owns itself until it is open.
+  auto journal = std::make_shared<std::unique_ptr<EtcdJournal>>(
+      std::make_unique<EtcdJournal>(etcd, std::move(fence), std::move(root)));
+  (*journal)->Open(source,
+                   [journal, done = std::move(done)](absl::StatusOr<JournalContents> contents) {
+                     if (!contents.ok()) return done(contents.status());
+                     done(OpenedJournal{std::move(*journal), *std::move(contents)});
+                   });
 }
 
 }  // namespace muster::rendezvous::etcd

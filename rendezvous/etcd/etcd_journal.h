@@ -1,12 +1,8 @@
 // The journal of a daemon that leads, in etcd.
 #pragma once
 
-#include <chrono>
 #include <functional>
-#include <memory>
 #include <string>
-
-#include <boost/asio/io_context.hpp>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -41,11 +37,5 @@ void CheckEtcdTakesBatches(Etcd& etcd, const std::string& root,
 //   or as Etcd::Transact.
 void OpenEtcdJournal(Etcd& etcd, Fence fence, std::string root, JournalSource& source,
                      std::function<void(absl::StatusOr<OpenedJournal>)> done);
-
-// The same at once and from etcd, for who cannot wait for the loop: over a connection of its own,
-// `connect` makes which, for `patience` at most. The journal then goes on with `etcd`.
-absl::StatusOr<OpenedJournal> OpenEtcdJournalNow(
-    Etcd& etcd, const std::function<std::unique_ptr<Etcd>(boost::asio::io_context&)>& connect,
-    Fence fence, std::string root, std::chrono::milliseconds patience);
 
 }  // namespace muster::rendezvous::etcd

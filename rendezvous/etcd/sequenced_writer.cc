@@ -51,7 +51,7 @@ void SequencedWriter::Try(std::shared_ptr<const Writing> writing) {
   Transaction transaction{.conditions = {StillLeads(fence_), std::move(follows)},
                           .then = writing->operations,
                           .otherwise = {Get{fence_.key}, Get{sequence_}}};
-  etcd_->Transact(
+  etcd_.Transact(
       std::move(transaction),
       lifetime_.Guard([this, writing = std::move(writing)](const absl::StatusOr<Outcome>& outcome) {
         Judge(outcome, writing);

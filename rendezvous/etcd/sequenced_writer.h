@@ -46,7 +46,7 @@ class SequencedWriter {
   };
 
   SequencedWriter(Etcd& etcd, Fence fence, std::string sequence, Last last)
-      : etcd_(&etcd),
+      : etcd_(etcd),
         fence_(std::move(fence)),
         sequence_(std::move(sequence)),
         last_(std::move(last)),
@@ -57,9 +57,6 @@ class SequencedWriter {
   // looks at its space before it looks at conditions, so it is not known whether an attempt before
   // was done whose answer was lost.
   void Write(std::vector<Operation> operations, std::function<void(absl::Status)> done);
-
-  // Goes on over another connection to the same etcd. Nothing may be under way.
-  void GoOnWith(Etcd& etcd) { etcd_ = &etcd; }
 
   // Of the last transaction that was done; 0: there was none.
   Revision revision() const { return revision_; }
@@ -77,7 +74,7 @@ class SequencedWriter {
   void Try(std::shared_ptr<const Writing> writing);
   void Judge(const absl::StatusOr<Outcome>& outcome, std::shared_ptr<const Writing> writing);
 
-  Etcd* etcd_;
+  Etcd& etcd_;
   const Fence fence_;
   const std::string sequence_;
   Last last_;

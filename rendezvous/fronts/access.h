@@ -17,4 +17,9 @@ namespace muster::rendezvous {
 // touch none (PermissionDenied, one sentence). The Driver lives as long as the front.
 using Access = std::function<absl::StatusOr<Driver*>(Rpc, const grpc::CallbackServerContext&)>;
 
+// Asked when a caller was answered Unavailable: calls `over` on the loop when he may ask again, as
+// what kept his jobs is over. False: nothing is known to be in the way.
+using AwaitAccess =
+    std::function<bool(const grpc::CallbackServerContext&, std::function<void()> over)>;
+
 }  // namespace muster::rendezvous

@@ -76,14 +76,19 @@ void CallEntrance::ServeStream(Rpc rpc, Make make) {
 void CallEntrance::AddUnary(Rpc rpc, const google::protobuf::MessageLite* request,
                             const google::protobuf::MessageLite* response,
                             std::function<void(const std::shared_ptr<LoopCall>&)> answer) {
-  ServeStream(rpc, [this, method = LoopCall::Method{.request = request,
-                                                    .response = response,
-                                                    .admit =
-                                                        [this, rpc](const LoopCall& call) {
-                                                          return Admit(rpc, call.context(),
-                                                                       call.caller(), call.pass());
-                                                        },
-                                                    .answer = std::move(answer)}](
+  ServeStream(rpc, [this, method = LoopCall::Method{
+                              .request = request,
+                              .response = response,
+                              .admit =
+                                  [this, rpc](const LoopCall& call) {
+                                    return Admit(rpc, call.context(), call.caller(), call.pass());
+                                  },
+                              .await_admission =
+                                  [this](const LoopCall& call, std::function<void()> over) {
+                                    return !closed_ && options_.await_access &&
+                                           options_.await_access(call.context(), std::move(over));
+                                  },
+                              .answer = std::move(answer)}](
                        const grpc::CallbackServerContext& context, CallGate::Pass pass) {
     return LoopCall::Start(shared_, method, context, std::move(pass));
   });

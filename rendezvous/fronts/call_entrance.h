@@ -33,6 +33,8 @@ class CallEntrance final : public grpc::CallbackGenericService {
   struct Options {
     // Asked for each call; must outlive the entrance.
     Access access;
+    // Unary calls wait for it; others end, as their clients come again. May be empty.
+    AwaitAccess await_access{};
     // How many calls there may be.
     CallCounts::Limits calls;
     // Told from where calls were refused at the gate, and how many. May be empty.

@@ -48,6 +48,12 @@ absl::StatusOr<std::string> DoorKeeper::Admit(Rpc rpc, const grpc::CallbackServe
   return absl::PermissionDeniedError(absl::StrCat("this client ", why));
 }
 
+std::string DoorKeeper::TenantOf(const grpc::CallbackServerContext& call) {
+  if (credentials_.proof() != Credentials::Proof::kToken) return "";
+  const Principal* const caller = Identify(CertificateOf(call));
+  return caller == nullptr ? "" : caller->tenant;
+}
+
 void DoorKeeper::Complain(const grpc::CallbackServerContext& call, const std::string& what) {
   complaints_.Add(ParsePeer(call.peer()).address, what, std::chrono::steady_clock::now());
 }

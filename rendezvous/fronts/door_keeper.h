@@ -35,6 +35,9 @@ class DoorKeeper {
   // callers do not prove a token, whoever is let in may do anything. While the call is open.
   absl::StatusOr<std::string> Admit(Rpc rpc, const grpc::CallbackServerContext& call);
 
+  // Whose call it is; empty where there is one user, or if it is nobody's. While the call is open.
+  std::string TenantOf(const grpc::CallbackServerContext& call);
+
   // A call was refused for another reason: "asks for a round that is over".
   void Complain(const grpc::CallbackServerContext& call, const std::string& what);
 

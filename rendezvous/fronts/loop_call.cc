@@ -140,10 +140,11 @@ void LoopCall::LeavePlace() {
 void LoopCall::Open() {
   if (finished()) return;
   absl::StatusOr<Admission> admission = method_.admit(*this);
+  if (absl::IsUnavailable(admission.status()) && AwaitAdmission()) return;
   if (!admission.ok()) return Finish(admission.status());
   admission_ = *std::move(admission);
   if (reactor_->Await()) return HandleRead();
-  shared_.opening.insert(shared_from_this());
+  BeginOpening();
   // What they are called for is over with the turn, which is over with this.
   turn_ = shared_.turns.Ask(
       reactor_->pass().tenant(), caller_.host, [this] { reactor_->Read(); },
@@ -153,8 +154,23 @@ void LoopCall::Open() {
       });
 }
 
+bool LoopCall::AwaitAdmission() {
+  // It is its client's until then, who may cancel it, and the entrance's, which may close.
+  const auto open = [call = weak_from_this()] {
+    if (const auto waiting = call.lock()) waiting->Open();
+  };
+  if (!method_.await_admission || !method_.await_admission(*this, open)) return false;
+  BeginOpening();
+  return true;
+}
+
+void LoopCall::BeginOpening() {
+  is_opening_ = true;
+  shared_.opening.insert(shared_from_this());
+}
+
 void LoopCall::EndOpening() {
-  if (turn_ == nullptr) return;
+  if (!std::exchange(is_opening_, false)) return;
   turn_.reset();
   shared_.opening.erase(shared_from_this());
 }
@@ -178,7 +194,7 @@ void LoopCall::Finish(const absl::Status& status) {
     reactor->Refuse(caller_.peer, status);
   }
   // May let go of the last who holds this.
-  if (turn_ != nullptr) EndOpening();
+  EndOpening();
 }
 
 void LoopCall::Cancelled() {

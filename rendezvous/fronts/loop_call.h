@@ -54,6 +54,9 @@ class LoopCall : public std::enable_shared_from_this<LoopCall> {
     const google::protobuf::MessageLite* response = nullptr;
     // Before anything is done with the request: what the caller may do, or why nothing.
     std::function<absl::StatusOr<Admission>(const LoopCall&)> admit;
+    // Whether one that was told Unavailable may be admitted later: `over` is called then. May be
+    // empty.
+    std::function<bool(const LoopCall&, std::function<void()> over)> await_admission{};
     // Once it has been read.
     std::function<void(const std::shared_ptr<LoopCall>&)> answer;
   };
@@ -95,6 +98,9 @@ class LoopCall : public std::enable_shared_from_this<LoopCall> {
   LoopCall(Shared& shared, const Method& method, const grpc::CallbackServerContext& context,
            Reactor* reactor);
   void Open();
+  // Calls Open() again when there is something new. False: there will be nothing.
+  bool AwaitAdmission();
+  void BeginOpening();
   // The request is read, or will not be.
   void EndOpening();
   void HandleRead();
@@ -107,6 +113,7 @@ class LoopCall : public std::enable_shared_from_this<LoopCall> {
   const std::unique_ptr<google::protobuf::MessageLite> request_, response_;
   Reactor* reactor_;  // null once finished: gRPC frees it then
   Admission admission_;
+  bool is_opening_ = false;                // one of those that are Shared::opening
   std::unique_ptr<ReadTurns::Turn> turn_;  // until the request has been read
   std::function<void()> on_cancel_;
 };

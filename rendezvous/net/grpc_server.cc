@@ -53,6 +53,10 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(boost::asio::io_co
   if (server->server_ == nullptr) {
     return absl::UnavailableError("gRPC could not start its server");
   }
+  server->hands_over_ = std::thread([&loop = server->handing_over_] {
+    const auto work = boost::asio::make_work_guard(loop);
+    loop.run();
+  });
   return server;
 }
 
@@ -61,9 +65,11 @@ GrpcServer::GrpcServer(boost::asio::io_context& io) : io_(io) {}
 GrpcServer::~GrpcServer() = default;
 
 void GrpcServer::Take(boost::asio::ip::tcp::socket connection) {
-  grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
-  parameters.fd = connection.release();
-  connections_->HandleNewConnection(&parameters);
+  boost::asio::post(handing_over_, [this, fd = connection.release()] {
+    grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
+    parameters.fd = fd;
+    connections_->HandleNewConnection(&parameters);
+  });
 }
 
 void GrpcServer::Stop(std::function<void()> stopped) {
@@ -71,6 +77,9 @@ void GrpcServer::Stop(std::function<void()> stopped) {
   // elsewhere. The loop must not run dry meanwhile.
   auto work = boost::asio::make_work_guard(io_);
   shutdown_ = std::thread([this, stopped = std::move(stopped), work = std::move(work)] {
+    // Behind what it has been given.
+    boost::asio::post(handing_over_, [this] { handing_over_.stop(); });
+    hands_over_.join();
     server_->Shutdown(std::chrono::system_clock::now());
     server_->Wait();
     // The callback may destroy this.

@@ -26,6 +26,10 @@ namespace muster::rendezvous {
 // A server of gRPC's without a port: it is handed connections (net/shared_port.h), and holds them
 // to the limits that all connections have (core/limits.h). Lives on the loop's thread; services
 // are called on gRPC's.
+//
+// Whoever hands gRPC a connection may have to wait: it then looks whether there are other tokens,
+// and makes contexts of TLS for all of them, which takes seconds where dozens of tenants have come.
+// So a thread that does nothing else hands them over.
 class GrpcServer {
  public:
   struct Limits {
@@ -59,9 +63,11 @@ class GrpcServer {
   explicit GrpcServer(boost::asio::io_context& io);
 
   boost::asio::io_context& io_;
+  boost::asio::io_context handing_over_{1};
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> connections_;
   std::unique_ptr<grpc::Server> server_;
-  std::thread shutdown_;  // from Stop until everything has stopped
+  std::thread hands_over_;  // runs its loop until Stop
+  std::thread shutdown_;    // from Stop until everything has stopped
 };
 
 }  // namespace muster::rendezvous

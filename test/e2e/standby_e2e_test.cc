@@ -1,4 +1,5 @@
 // Daemons that stand by for one another over an etcd: whichever dies, running jobs do not notice.
+#include <chrono>
 #include <csignal>
 #include <memory>
 #include <string>
@@ -8,6 +9,7 @@
 
 #include "test/e2e/e2e_fixture.h"
 #include "test/support/process_scan.h"
+#include "test/support/run_until.h"
 
 namespace muster::test {
 namespace {
@@ -41,9 +43,11 @@ class StandbyTest : public E2eTest {
     std::unique_ptr<Command> process;
   };
 
-  void StartDaemon(Standby& standby) const {
-    standby.process = std::make_unique<Command>(std::vector<std::string>{
-        DaemonPath(), "--listen=" + standby.port.endpoint(), "--state=" + State()});
+  void StartDaemon(Standby& standby, const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> argv = {DaemonPath(), "--listen=" + standby.port.endpoint(),
+                                     "--state=" + State()};
+    argv.insert(argv.end(), more.begin(), more.end());
+    standby.process = std::make_unique<Command>(argv);
   }
 
   std::vector<std::string> Flags(const std::vector<std::string>& more = {}) const {
@@ -215,6 +219,51 @@ TEST_F(StandbyTest, ToolsFindTheLeaderAndWhatWasWrittenIsThere) {
   EXPECT_EQ(later->Wait(), 0) << later->err();
   EXPECT_EQ(waits->Wait(), 0) << waits->err();
   EXPECT_EQ(waits->out(), "8");
+  Write("end", "");
+  EXPECT_EQ(agent.Wait(), 0) << agent.err();
+  EXPECT_EQ(peer.Wait(), 0) << peer.err();
+}
+
+// "I added tenants for a course, and the daemon that led lost the lead; so did the next one, after
+// seconds in which it did not serve."
+TEST_F(StandbyTest, SixtyTenantsThatComeAtOnceCostNeitherTheLeadNorARunningJob) {
+  const auto file_of = [this](int tenant) {
+    return Path("tokens/tenant" + std::to_string(tenant));
+  };
+  const auto add = [&](int tenant) {
+    Command token({MusterPath(), "token", "new", file_of(tenant)});
+    EXPECT_EQ(token.Wait(), 0) << token.err();
+  };
+  const auto status = [&](int tenant) {
+    std::vector<std::string> argv = {MusterPath(), "status", Flags()[2]};
+    argv.push_back("--token-file=" + file_of(tenant));
+    return std::make_unique<Command>(argv, Environment());
+  };
+  const std::vector<std::string> tokens = {"--tokens=" + Path("tokens")};
+  add(0);
+  StartDaemon(one_, tokens);
+  ASSERT_TRUE(one_.process->WaitForErr("leading, after")) << one_.process->err();
+  StartDaemon(other_, tokens);
+  ASSERT_TRUE(other_.process->WaitForErr(kFollows)) << other_.process->err();
+  const std::vector<std::string> token = {"--token-file=" + file_of(0)};
+  Command agent = StartAgent(Flags(token), WaitsFor("end"));
+  Command peer = StartAgent(Flags(token), WaitsFor("end"));
+  ASSERT_TRUE(agent.WaitForOut("rank ") && peer.WaitForOut("rank ")) << agent.err() << peer.err();
+
+  for (int tenant = 1; tenant <= 60; ++tenant) add(tenant);
+  // New connections wait while contexts of TLS are made, and their clients not as long.
+  ASSERT_TRUE(WaitUntil([&] { return status(1)->Wait() == 0; }, std::chrono::seconds(60)));
+  std::vector<std::unique_ptr<Command>> all;
+  for (int tenant = 0; tenant <= 60; ++tenant) all.push_back(status(tenant));
+  for (const auto& each : all) EXPECT_EQ(each->Wait(), 0) << each->err();
+  EXPECT_FALSE(Contains(one_.process->err(), "standing by")) << one_.process->err();
+  EXPECT_FALSE(Contains(agent.err(), "connection to the rendezvous")) << agent.err();
+
+  one_.process->Signal(SIGKILL);
+  EXPECT_EQ(one_.process->Wait(), -SIGKILL);
+  ASSERT_TRUE(other_.process->WaitForErr("1 job with 2 nodes remembered in"))
+      << other_.process->err();
+  EXPECT_FALSE(Contains(other_.process->err(), "longer than the lease")) << other_.process->err();
   Write("end", "");
   EXPECT_EQ(agent.Wait(), 0) << agent.err();
   EXPECT_EQ(peer.Wait(), 0) << peer.err();

@@ -121,6 +121,8 @@ class CallEntranceTest : GrpcRuntime, public ::testing::TestWithParam<bool> {
   Credentials credentials_ =
       GetParam() ? Credentials::FromToken(Token::Random(), Role::kTool) : Credentials::Plaintext();
   absl::Status admission_;
+  bool is_being_opened_ = false;  // what the caller may touch
+  std::vector<std::function<void()>> await_access_;
   std::uint64_t told_refused_ = 0;
   std::vector<std::string> dropped_;
   Driver driver_{io_, nullptr};
@@ -131,6 +133,12 @@ class CallEntranceTest : GrpcRuntime, public ::testing::TestWithParam<bool> {
          if (!admission_.ok()) return admission_;
          return &driver_;
        },
+       .await_access =
+           [this](const grpc::CallbackServerContext&, std::function<void()> over) {
+             if (!is_being_opened_) return false;
+             await_access_.push_back(std::move(over));
+             return true;
+           },
        .calls = {.of_connection = kOfConnection,
                  .refused_of_connection = 2,
                  .of_tenant = 5,
@@ -239,6 +247,50 @@ TEST_P(CallEntranceTest, EveryWayInWhichACallMayEndUncountsIt) {
   EXPECT_EQ(Store::NewStub(channel_)->Get(&unknown, {}, &value).error_code(),
             grpc::StatusCode::UNIMPLEMENTED);
   ExpectUnderWay(0);
+}
+
+// `muster status` of a tenant who had just come was told that the daemon was not ready.
+TEST_P(CallEntranceTest, ACallWaitsWhileWhatItsCallerMayTouchIsBeingOpened) {
+  is_being_opened_ = true;
+  admission_ = absl::UnavailableError("not yet");
+  grpc::ClientContext waits;
+  std::future<grpc::Status> call = Call(waits);
+  ASSERT_TRUE(RunUntil(io_, [&] { return await_access_.size() == 1; }));
+  // It may have to wait for more.
+  std::exchange(await_access_, {})[0]();
+  ASSERT_EQ(await_access_.size(), 1u);
+  admission_ = absl::OkStatus();
+  std::exchange(await_access_, {})[0]();
+  ASSERT_TRUE(RunUntil(io_, [&] { return calls_.size() == 1; }));
+  calls_[0]->Finish(absl::OkStatus());
+  EXPECT_TRUE(Result(call).ok());
+  calls_.clear();
+
+  // One that is over when its turn comes, and one that hears why there will be nothing.
+  admission_ = absl::UnavailableError("not yet");
+  grpc::ClientContext cancelled;
+  call = Call(cancelled);
+  ASSERT_TRUE(RunUntil(io_, [&] { return await_access_.size() == 1; }));
+  cancelled.TryCancel();
+  EXPECT_EQ(Result(call).error_code(), grpc::StatusCode::CANCELLED);
+  grpc::ClientContext refused;
+  call = Call(refused);
+  ASSERT_TRUE(RunUntil(io_, [&] { return await_access_.size() == 2; }));
+  admission_ = absl::UnavailableError("it is damaged");
+  is_being_opened_ = false;
+  for (const auto& over : std::exchange(await_access_, {})) over();
+  EXPECT_EQ(Result(call).error_message(), "it is damaged");
+  ExpectUnderWay(0);
+}
+
+TEST_P(CallEntranceTest, ACallThatWaitsEndsWithTheDaemon) {
+  is_being_opened_ = true;
+  admission_ = absl::UnavailableError("not yet");
+  grpc::ClientContext waits;
+  std::future<grpc::Status> call = Call(waits);
+  ASSERT_TRUE(RunUntil(io_, [&] { return await_access_.size() == 1; }));
+  entrance_.Close();
+  EXPECT_EQ(Result(call).error_message(), "the daemon is stopping");
 }
 
 TEST_P(CallEntranceTest, ACallWithoutAMessageOrWithAnotherOneIsToldSo) {

@@ -1,0 +1,63 @@
+// When what is remembered of a tenant who comes while the daemon runs is opened.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "base/lifetime.h"
+
+namespace muster::rendezvous {
+
+// A few at a time, and one for each tenant, however many calls ask for him: a journal in etcd takes
+// several transactions, and dozens of tenants may come at once. One that could not be opened is not
+// tried again for a moment, as calls may come by the hundred.
+//
+// Lives on the loop's thread.
+class TenantOpenings {
+ public:
+  using TimePoint = std::chrono::steady_clock::time_point;
+  struct Options {
+    std::size_t at_once = 4;
+    std::chrono::milliseconds after_failure = std::chrono::seconds(2);
+    std::function<TimePoint()> now = std::chrono::steady_clock::now;
+  };
+  // Opens it and then calls `opened` once, before it returns or later from the loop.
+  using Open = std::function<void(const std::string& tenant,
+                                  std::function<void(const absl::Status&)> opened)>;
+
+  TenantOpenings(Options options, Open open)
+      : options_(std::move(options)), open_(std::move(open)) {}
+
+  // OK when it is open by now; else why it is not: Unavailable while it is being opened, or waits
+  // for its turn, or that with which it has failed.
+  absl::Status Ask(const std::string& tenant);
+
+  // Calls `over` when the opening that is under way is over, however it ends. False: there is none.
+  bool Await(const std::string& tenant, std::function<void()> over);
+
+ private:
+  struct Failure {
+    absl::Status why;
+    TimePoint until;
+  };
+
+  void Next();
+  void End(const std::string& tenant, const absl::Status& status);
+
+  const Options options_;
+  const Open open_;
+  // Of each that is not open yet: who waits for that.
+  std::map<std::string, std::vector<std::function<void()>>> awaited_;
+  std::deque<std::string> waiting_;
+  std::size_t under_way_ = 0;
+  std::map<std::string, Failure> failures_;  // the last ones
+  const base::Lifetime lifetime_;
+};
+
+}  // namespace muster::rendezvous
