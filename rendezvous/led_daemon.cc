@@ -8,7 +8,6 @@
 #include <csignal>
 #include <cstddef>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -175,36 +174,14 @@ class LedDaemon {
                           [this](absl::StatusOr<OpenedJournal> opened) {
                             if (opened.ok()) {
                               home_ = *std::move(opened);
-                              return OpenTenants(TenantsOf(credentials_));
+                              return Resume();
                             }
                             End(opened.status());
                           });
   }
 
-  // One after the other, while the lease is kept alive.
-  void OpenTenants(std::vector<std::string> left) {
+  void Resume() {
     if (ending_) return;
-    if (left.empty()) return Serve();
-    const std::string tenant = left.back();
-    left.pop_back();
-    etcd::OpenEtcdJournal(
-        *etcd_, fence_, RootOf(tenant), *source_,
-        [this, tenant, left = std::move(left)](absl::StatusOr<OpenedJournal> opened) mutable {
-          if (absl::IsAborted(opened.status())) End(opened.status());
-          // What is wrong with one tenant's is told at his calls.
-          tenants_.emplace(tenant, std::move(opened));
-          OpenTenants(std::move(left));
-        });
-  }
-
-  void Serve() {
-    // What is left in it is of tenants that this daemon does not have. The rest has been copied,
-    // and the memory of the copies would else be kept for what may never come.
-    boost::asio::post(io_, [this] {
-      source_.reset();
-      malloc_trim(0);
-    });
-    absl::Status restored;
     server_.emplace(
         io_,
         Server::Memory{.journal = home_.journal.get(),
@@ -214,9 +191,21 @@ class LedDaemon {
                                       Opened opened) { OpenTenant(tenant, std::move(opened)); },
                        .tenants = TenantsOf(credentials_),
                        .leads = [this] { return candidate_->Leads(); },
-                       .shortest_lease = kShortestLease},
-        &restored);
-    if (!restored.ok()) End(restored);
+                       .shortest_lease = kShortestLease});
+    server_->Resume([this](const absl::Status& status) {
+      if (ending_) return;
+      if (!status.ok()) End(status);
+      Serve();
+    });
+  }
+
+  void Serve() {
+    // What is left in it is of tenants that this daemon does not have. The rest has been copied,
+    // and the memory of the copies would else be kept for what may never come.
+    boost::asio::post(io_, [this] {
+      source_.reset();
+      malloc_trim(0);
+    });
     if (!candidate_->Leads()) {
       End(absl::AbortedError("it took longer than the lease to read what is remembered"));
     }
@@ -259,16 +248,14 @@ class LedDaemon {
   }
 
   void OpenTenant(const std::string& tenant, Opened opened) {
-    if (auto known = tenants_.extract(tenant); !known.empty()) {
-      return opened(std::move(known.mapped()));
-    }
-    // He has come since.
-    const auto source = std::make_shared<etcd::EtcdSource>(*etcd_, fence_);
+    // Of one who has come since it took over, etcd alone knows.
+    std::shared_ptr<etcd::JournalSource> own;
+    if (source_ == nullptr) own = std::make_shared<etcd::EtcdSource>(*etcd_, fence_);
     etcd::OpenEtcdJournal(
-        *etcd_, fence_, RootOf(tenant), *source,
-        [this, source, opened = std::move(opened)](absl::StatusOr<OpenedJournal> journal) {
+        *etcd_, fence_, RootOf(tenant), own == nullptr ? *source_ : *own,
+        [this, own, opened = std::move(opened)](absl::StatusOr<OpenedJournal> journal) {
           // It is in the middle of a call.
-          boost::asio::post(io_, [source] {});
+          boost::asio::post(io_, [own] {});
           if (ending_) return;
           if (absl::IsAborted(journal.status())) End(journal.status());
           opened(std::move(journal));
@@ -308,11 +295,10 @@ class LedDaemon {
   std::optional<etcd::Candidate> candidate_;
   etcd::Fence fence_;
   std::chrono::steady_clock::time_point began_{};
-  std::unique_ptr<etcd::JournalSource> source_;  // until all journals are open
+  std::unique_ptr<etcd::JournalSource> source_;  // until it serves
   bool has_followed_ = false;
-  bool is_behind_ = false;                                        // and has said so
-  OpenedJournal home_;                                            // outlives the server
-  std::map<std::string, absl::StatusOr<OpenedJournal>> tenants_;  // until the server takes them
+  bool is_behind_ = false;  // and has said so
+  OpenedJournal home_;      // outlives the server
   std::optional<Server> server_;
   std::optional<Ending> end_;
   bool ending_ = false;

@@ -160,7 +160,6 @@ int RunKept(const ServerConfig& config, const KeptDaemon& kept) {
   if (!state.ok()) return Fail(log, FailureLine(state.status()), kNoJournal);
   kept.AwaitLeave();
   LoopTurns turns;
-  absl::Status restored;
   Server server(
       io,
       {.journal = state->journal.get(),
@@ -169,8 +168,9 @@ int RunKept(const ServerConfig& config, const KeptDaemon& kept) {
            [&log](const absl::Status& status) { EndAtOnce(log, status, kReadAgain, kNoJournal); },
        .open = [&io, &given](const std::string& tenant,
                              const auto& opened) { opened(OpenJournalOf(io, given, tenant)); },
-       .tenants = TenantsOf(*credentials)},
-      &restored);
+       .tenants = TenantsOf(*credentials)});
+  absl::Status restored;
+  server.Resume([&restored](const absl::Status& status) { restored = status; });
   if (!restored.ok()) return Fail(log, FailureLine(restored), kNoJournal);
   spdlog::info("{} with {} remembered in {}", base::Count(server.job_count(), "job"),
                base::Count(server.agent_count(), "node"), given.state_path);

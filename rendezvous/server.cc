@@ -19,9 +19,9 @@
 #include "rendezvous/net/grpc_server.h"
 #include "rendezvous/net/listening_socket.h"
 #include "rendezvous/net/shared_port.h"
+#include "rendezvous/restoration.h"
 #include "rendezvous/wire/death_notice.h"
 #include "rendezvous/wire/peer.h"
-#include "rendezvous/wire/record_wire.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -125,20 +125,27 @@ Server::Server(boost::asio::io_context& io, Serves serves)
   home_->driver = MakeDriver("", *home_->figures);
 }
 
-Server::Server(boost::asio::io_context& io, Memory memory, absl::Status* status)
-    : io_(io),
-      many_jobs_(true),
-      durable_(true),
-      on_fatal_(std::move(memory.on_fatal)),
-      leads_(std::move(memory.leads)),
-      shortest_lease_(memory.shortest_lease),
-      open_(std::move(memory.open)),
-      home_(&tenants_[""]) {
+Server::Server(boost::asio::io_context& io, Memory memory)
+    : io_(io), many_jobs_(true), durable_(true), memory_(std::move(memory)), home_(&tenants_[""]) {
   home_->driver = MakeDriver("", *home_->figures);
-  *status = Restore(*home_, *memory.journal, memory.contents);
-  if (!status->ok()) return;
+}
+
+void Server::Resume(Resumed resumed) {
+  Restore(*home_, *memory_.journal, std::exchange(memory_.contents, {}),
+          [this, resumed = std::move(resumed)](const absl::Status& status) {
+            if (!status.ok()) return resumed(status);
+            ResumeTenants(std::exchange(memory_.tenants, {}), resumed);
+          });
+}
+
+void Server::ResumeTenants(std::vector<std::string> left, Resumed resumed) {
+  if (left.empty()) return resumed(absl::OkStatus());
+  const std::string tenant = std::move(left.back());
+  left.pop_back();
   // One that cannot be resumed is told so at his calls; the others go on.
-  for (const std::string& tenant : memory.tenants) DriverOf(tenant).IgnoreError();
+  Open(tenant, [this, left = std::move(left), resumed = std::move(resumed)](const absl::Status&) {
+    ResumeTenants(left, resumed);
+  });
 }
 
 std::unique_ptr<Driver> Server::MakeDriver(const std::string& tenant, JobFigures& figures) {
@@ -157,7 +164,7 @@ std::unique_ptr<Driver> Server::MakeDriver(const std::string& tenant, JobFigures
           .names_required = many_jobs_,
           .first_incarnation = first_incarnation,
           .durable = durable_,
-          .shortest_lease = shortest_lease_},
+          .shortest_lease = memory_.shortest_lease},
       LogReaders::Options{
           .readers = only ? limits::kLogReaders.most : limits::kLogReadersOfTenant.most,
           .deliveries = only ? limits::kLogDeliveries.most : limits::kLogDeliveriesOfTenant.most,
@@ -167,25 +174,20 @@ std::unique_ptr<Driver> Server::MakeDriver(const std::string& tenant, JobFigures
           .first_delivery = first_incarnation});
 }
 
-absl::Status Server::Restore(Tenant& tenant, Journal& journal, const JournalContents& contents) {
-  for (const auto& [run_id, bytes] : contents.jobs) {
-    const absl::StatusOr<JobRecord> record = RecordFromBytes(bytes);
-    if (!record.ok()) {
-      return absl::DataLossError(absl::StrCat(
-          "job '", run_id, "' of the state directory: ", std::string(record.status().message())));
-    }
-    if (record->run_id != run_id || !tenant.driver->Restore(*record)) {
-      return absl::DataLossError(absl::StrCat("job '", run_id,
-                                              "' of the state directory: what is recorded of it "
-                                              "contradicts what is recorded of others"));
-    }
+void Server::Restore(Tenant& tenant, Journal& journal, JournalContents contents, Resumed restored) {
+  Restoration::Later later;
+  if (memory_.leads) {
+    later = [this](auto part) { boost::asio::post(io_, lifetime_.Guard(std::move(part))); };
   }
-  for (const JournalBatch::Entry& entry : contents.entries) {
-    if (entry.value) tenant.driver->RestoreEntry(entry.run_id, entry.key, *entry.value);
-  }
-  tenant.driver->UseJournal(journal, on_fatal_);
-  if (leads_) tenant.driver->LeadBy(leads_);
-  return absl::OkStatus();
+  Restoration::Complete(
+      std::make_shared<Restoration>(*tenant.driver, std::move(contents)), later,
+      [this, &tenant, &journal, restored = std::move(restored)](const absl::Status& status) {
+        if (status.ok()) {
+          tenant.driver->UseJournal(journal, memory_.on_fatal);
+          if (memory_.leads) tenant.driver->LeadBy(memory_.leads);
+        }
+        restored(status);
+      });
 }
 
 absl::StatusOr<Driver*> Server::DriverOf(const std::string& tenant) {
@@ -201,24 +203,26 @@ absl::StatusOr<Driver*> Server::DriverOf(const std::string& tenant) {
   return tenants_.at(tenant).driver.get();
 }
 
-void Server::Open(const std::string& tenant, std::function<void(const absl::Status&)> opened) {
-  open_(tenant, lifetime_.Guard([this, tenant, opened = std::move(opened)](
-                                    absl::StatusOr<OpenedJournal> journal) {
+void Server::Open(const std::string& tenant, Resumed opened) {
+  memory_.open(tenant, lifetime_.Guard([this, tenant, opened = std::move(opened)](
+                                           absl::StatusOr<OpenedJournal> journal) {
     if (!journal.ok()) {
       spdlog::error("tenant '{}': {}", tenant, std::string(journal.status().message()));
       return opened(
           absl::UnavailableError("the daemon cannot open what it remembers of this tenant"));
     }
-    Tenant newcomer;
-    newcomer.driver = MakeDriver(tenant, *newcomer.figures);
-    newcomer.journal = std::move(journal->journal);
-    const absl::Status restored = Restore(newcomer, *newcomer.journal, journal->contents);
-    if (!restored.ok()) {
-      spdlog::error("tenant '{}': {}", tenant, std::string(restored.message()));
-      return opened(restored);
-    }
-    Add(tenant, std::move(newcomer));
-    opened(absl::OkStatus());
+    const auto newcomer = std::make_shared<Tenant>();
+    newcomer->driver = MakeDriver(tenant, *newcomer->figures);
+    newcomer->journal = std::move(journal->journal);
+    Restore(*newcomer, *newcomer->journal, std::move(journal->contents),
+            [this, tenant, newcomer, opened](const absl::Status& restored) {
+              if (restored.ok()) {
+                Add(tenant, std::move(*newcomer));
+              } else {
+                spdlog::error("tenant '{}': {}", tenant, std::string(restored.message()));
+              }
+              opened(restored);
+            });
   }));
 }
 

@@ -64,13 +64,19 @@ class Server {
   enum class Serves { kItsOwnJob, kManyJobs };
 
   explicit Server(boost::asio::io_context& io, Serves serves = Serves::kItsOwnJob);
-  // DataLoss in `*status` when the journal holds something that is not the record of a job; that of
-  // a tenant's is told in the log, and at his calls alone.
-  Server(boost::asio::io_context& io, Memory memory, absl::Status* status);
+  // To be resumed before anything else.
+  Server(boost::asio::io_context& io, Memory memory);
   // Stops at once if it has not been stopped; runs the loop while that takes.
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
+
+  // Goes on with what is remembered and calls `resumed`, before it returns or, where a lead has to
+  // be kept alive meanwhile (Memory::leads), later from the loop, after as many turns as it takes.
+  // DataLoss when the journal holds something that is not the record of a job; that of a tenant's
+  // is told in the log, and at his calls alone.
+  using Resumed = std::function<void(const absl::Status&)>;
+  void Resume(Resumed resumed);
 
   // Listens at `endpoint`, a numeric address or a name that resolves to one of this machine's; port
   // 0 takes a free one. Without Listen the server is reached only through driver(), in this
@@ -144,13 +150,14 @@ class Server {
   };
 
   std::unique_ptr<Driver> MakeDriver(const std::string& tenant, JobFigures& figures);
-  // Resumes what the tenant's journal remembers.
-  absl::Status Restore(Tenant& tenant, Journal& journal, const JournalContents& contents);
+  void ResumeTenants(std::vector<std::string> left, Resumed resumed);
+  // Has the tenant go on with what his journal remembers, and with the journal.
+  void Restore(Tenant& tenant, Journal& journal, JournalContents contents, Resumed restored);
   // The tenant's, from now on there; Unavailable while what is remembered of him is being opened.
   absl::StatusOr<Driver*> DriverOf(const std::string& tenant);
   void Add(const std::string& name, Tenant tenant);
   // Has a Driver for the tenant that goes on with what is remembered of him.
-  void Open(const std::string& tenant, std::function<void(const absl::Status&)> opened);
+  void Open(const std::string& tenant, Resumed opened);
 
   // The last part of Stop.
   void StopGrpc();
@@ -162,10 +169,7 @@ class Server {
   boost::asio::io_context& io_;
   const bool many_jobs_;
   const bool durable_;
-  std::function<void(const absl::Status&)> on_fatal_;
-  std::function<bool()> leads_;
-  Duration shortest_lease_{};
-  const decltype(Memory::open) open_;
+  Memory memory_;  // what is to be resumed, until it has been
   TenantOpenings openings_{
       {}, [this](const std::string& tenant, auto opened) { Open(tenant, std::move(opened)); }};
   ByteBudget store_bytes_{limits::kStoreBytes.most};

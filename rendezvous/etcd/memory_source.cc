@@ -7,8 +7,10 @@
 namespace muster::rendezvous::etcd {
 namespace {
 
-// In one turn of the loop, which keeps the lease alive meanwhile: some ten milliseconds.
+// In one turn of the loop, which keeps the lease alive meanwhile: some ten milliseconds, for many
+// small keys as for few large ones.
 constexpr std::size_t kBytesInATurn = 8 << 20;
+constexpr std::size_t kKeysInATurn = 10'000;
 
 }  // namespace
 
@@ -25,13 +27,15 @@ void MemorySource::Look(std::vector<std::string> keys,
 void MemorySource::HandOver(Range range, std::function<absl::Status(const KeyValue&)> take,
                             std::function<void(absl::Status)> done) {
   std::size_t bytes = 0;
+  std::size_t keys = 0;
   for (auto next = keys_.lower_bound(range.key); next != keys_.end() && next->first < range.end;) {
-    if (bytes > kBytesInATurn) {
+    if (bytes > kBytesInATurn || keys == kKeysInATurn) {
       return later_(lifetime_.Guard([this, range = std::move(range), take = std::move(take),
                                      done = std::move(done)] { HandOver(range, take, done); }));
     }
     Keys::node_type node = keys_.extract(next++);
     KeyValue key{.key = std::move(node.key()), .value = std::move(node.mapped())};
+    ++keys;
     bytes += key.key.size() + key.value.size();
     if (absl::Status status = take(key); !status.ok()) return done(std::move(status));
   }

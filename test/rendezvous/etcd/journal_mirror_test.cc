@@ -400,5 +400,27 @@ TEST_F(JournalMirrorTest, MuchIsHandedOverInTurns) {
   EXPECT_EQ(memory.keys().size(), 1u) << "what was handed over is not kept";
 }
 
+// "With a million small keys a daemon that took over lost the lead at once."
+TEST_F(JournalMirrorTest, ManySmallKeysAreHandedOverInTurns) {
+  constexpr int kKeys = 25'000;
+  MemorySource::Keys keys;
+  for (int i = 0; i < kKeys; ++i) keys[std::to_string(100'000 + i)] = "x";
+  MemorySource memory(std::move(keys), Later());
+  int taken = 0;
+  bool is_done = false;
+  memory.HandOver(
+      {"1", "2"},
+      [&](const etcd::KeyValue&) {
+        ++taken;
+        return absl::OkStatus();
+      },
+      [&](const absl::Status& status) { is_done = status.ok(); });
+  EXPECT_LE(taken, kKeys / 2);
+  EXPECT_FALSE(is_done);
+  Run();
+  EXPECT_EQ(taken, kKeys);
+  EXPECT_TRUE(is_done);
+}
+
 }  // namespace
 }  // namespace muster::rendezvous
