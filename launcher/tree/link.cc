@@ -68,9 +68,8 @@ Link::Link(boost::asio::io_context& io, std::string name, Callbacks callbacks)
     : name_(std::move(name)), callbacks_(std::move(callbacks)), output_(io), errors_(io) {}
 
 Link::~Link() {
-  // Of its group, as it is of a child that still runs. While a member of the group is left, its
-  // number is nobody else's.
-  if (left_others_) ::kill(-process_->pid(), SIGKILL);
+  // What is left of its group when the child itself has ended.
+  if (has_exited_) process_->SignalGroup(SIGKILL);
 }
 
 absl::StatusOr<std::unique_ptr<Link>> Link::Start(boost::asio::io_context& io,
@@ -112,16 +111,17 @@ absl::Status Link::Spawn(boost::asio::io_context& io, std::vector<std::string> a
   Await(output_);
   Await(errors_);
   process_ = std::make_unique<worker::Process>(
-      io, *std::move(spawned), [this](const worker::ExitStatus& status) {
+      io, *std::move(spawned),
+      [this](const worker::ExitStatus& status) {
         has_exited_ = true;
         exit_ = status;
-        left_others_ = ::kill(-process_->pid(), 0) == 0;
         // What is left in the pipes. Others may hold their ends open: ssh's shared connections do.
         const base::Lifetime::Watch watch = lifetime_.watch();
         if (errors_.is_open) Read(errors_);
         if (!watch.over() && output_.is_open && !paused_) Read(output_);
         if (!watch.over()) MaybeEnd();
-      });
+      },
+      worker::Process::Number::kKept);
   return absl::OkStatus();
 }
 

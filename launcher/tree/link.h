@@ -111,8 +111,6 @@ class Link {
   bool paused_ = false;
   std::unique_ptr<worker::Process> process_;
   bool has_exited_ = false;
-  // Then processes of its group were left, which may still carry what is said.
-  bool left_others_ = false;
   worker::ExitStatus exit_;
   base::Lifetime lifetime_;
 };

@@ -15,30 +15,33 @@ constexpr std::chrono::milliseconds kRetry(100);
 
 }  // namespace
 
-Process::Process(boost::asio::io_context& io, Spawned spawned, ExitCallback on_exit)
+Process::Process(boost::asio::io_context& io, Spawned spawned, ExitCallback on_exit, Number number)
     : pid_(spawned.pid),
       on_exit_(std::move(on_exit)),
       pidfd_(io, spawned.pidfd.release()),
-      retry_(io) {
+      retry_(io),
+      number_(number) {
   WatchExit();
 }
 
 Process::~Process() {
-  if (!running_) return;
-  SignalGroup(SIGKILL);
-  pollfd ended = {pidfd_.native_handle(), POLLIN, 0};
-  while (::poll(&ended, 1, kDestructorWaitMs) < 0 && errno == EINTR) {
+  if (!has_number_) return;
+  if (running_) {
+    SignalGroup(SIGKILL);
+    pollfd ended = {pidfd_.native_handle(), POLLIN, 0};
+    while (::poll(&ended, 1, kDestructorWaitMs) < 0 && errno == EINTR) {
+    }
   }
-  ExitStatus ignored;
-  Collect(&ignored);
+  siginfo_t ignored = {};
+  ::waitid(P_PIDFD, static_cast<id_t>(pidfd_.native_handle()), &ignored, WEXITED | WNOHANG);
 }
 
 void Process::SignalGroup(int signal) {
-  if (running_) ::kill(-pid_, signal);
+  if (has_number_) ::kill(-pid_, signal);
 }
 
 void Process::Abandon() {
-  running_ = false;
+  running_ = has_number_ = false;
   lifetime_.End();
 }
 
@@ -58,7 +61,9 @@ bool Process::HasEnded() {
 
 bool Process::Collect(ExitStatus* status) {
   siginfo_t info = {};
-  if (::waitid(P_PIDFD, static_cast<id_t>(pidfd_.native_handle()), &info, WEXITED | WNOHANG) != 0 ||
+  const int keep = number_ == Number::kKept ? WNOWAIT : 0;
+  if (::waitid(P_PIDFD, static_cast<id_t>(pidfd_.native_handle()), &info,
+               WEXITED | WNOHANG | keep) != 0 ||
       info.si_pid == 0) {
     return false;
   }
@@ -69,6 +74,7 @@ bool Process::Collect(ExitStatus* status) {
     status->core_dumped = info.si_code == CLD_DUMPED;
   }
   running_ = false;
+  has_number_ = number_ == Number::kKept;
   return true;
 }
 

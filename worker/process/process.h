@@ -22,9 +22,16 @@ class Process {
  public:
   using ExitCallback = std::function<void(const ExitStatus&)>;
 
+  // What becomes of the process's number when it has ended.
+  enum class Number {
+    kFreed,
+    kKept,  // it is nobody else's, nor is its group's, until this object is destroyed or abandoned
+  };
+
   // Takes over a process from Spawn(). `on_exit` runs once, from the loop; it may destroy the
   // Process.
-  Process(boost::asio::io_context& io, Spawned spawned, ExitCallback on_exit);
+  Process(boost::asio::io_context& io, Spawned spawned, ExitCallback on_exit,
+          Number number = Number::kFreed);
   // Sends SIGKILL to the process and its group if it is still running, and waits for its end, at
   // most one second.
   ~Process();
@@ -34,8 +41,8 @@ class Process {
   pid_t pid() const { return pid_; }
   bool running() const { return running_; }
 
-  // To the process and every member of its group. No effect when it has ended: its number may then
-  // come to mean another group.
+  // To the process and every member of its group. No effect when it has ended and its number is
+  // freed: that may then come to mean another group.
   void SignalGroup(int signal);
 
   // It is already dead, even if the callback has not been called yet.
@@ -54,7 +61,9 @@ class Process {
   ExitCallback on_exit_;
   boost::asio::posix::stream_descriptor pidfd_;
   boost::asio::steady_timer retry_;
+  const Number number_;
   bool running_ = true;
+  bool has_number_ = true;
   base::Lifetime lifetime_;
 };
 

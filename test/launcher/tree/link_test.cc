@@ -94,6 +94,15 @@ TEST_F(LinkTest, WhatTheChildLeavesBehindEndsWithTheLink) {
   EXPECT_TRUE(test::RunUntil(io_, [left] { return !test::IsAlive(left); }));
 }
 
+// What ended with the link might have been another program's group that had got the number.
+TEST_F(LinkTest, NumberOfTheChildIsNobodyElsesWhileTheLinkIsThere) {
+  const pid_t child = std::stoi(EndOf("echo $$"));
+  EXPECT_FALSE(test::IsAlive(child));
+  EXPECT_EQ(::kill(child, 0), 0);
+  link_.reset();
+  EXPECT_EQ(::kill(child, 0), -1);
+}
+
 // "node3 cannot be reached: muster: which x86_64?"
 TEST_F(LinkTest, ReasonIsNotWhatIsAskedForTheProgram) {
   EXPECT_EQ(EndOf("printf '\\nmuster: which x86_64?\\n\\nmuster: send\\n'; exit 7"),
