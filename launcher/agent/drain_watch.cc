@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "base/phrases.h"
 #include "launcher/machine/slurm_node.h"
 
@@ -43,20 +44,22 @@ std::unique_ptr<DrainWatch> DrainWatch::Begin(boost::asio::io_context& io,
   if (!in_slurm || config.max_nodes == 1 || config.drain_interval.count() == 0) return nullptr;
   int rank = 0;
   if (!absl::SimpleAtoi(GetOr(environment, "SLURM_NODEID", "0"), &rank)) rank = 0;
-  std::unique_ptr<DrainWatch> watch(
-      new DrainWatch(io, node, ToBlock(environment),
-                     TimesOf(config.drain_interval, rank, config.max_nodes), std::move(callbacks)));
+  std::unique_ptr<DrainWatch> watch(new DrainWatch(
+      io, node, ToBlock(environment), TimesOf(config.drain_interval, rank, config.max_nodes),
+      config.min_nodes < config.max_nodes, std::move(callbacks)));
   watch->timer_.expires_after(watch->times_.first);
   watch->AwaitQuestion();
   return watch;
 }
 
 DrainWatch::DrainWatch(boost::asio::io_context& io, std::string node,
-                       std::vector<std::string> environment, Times times, Callbacks callbacks)
+                       std::vector<std::string> environment, Times times, bool is_elastic,
+                       Callbacks callbacks)
     : io_(io),
       node_(std::move(node)),
       environment_(std::move(environment)),
       times_(times),
+      is_elastic_(is_elastic),
       callbacks_(std::move(callbacks)),
       timer_(io) {}
 
@@ -74,12 +77,17 @@ void DrainWatch::Ask() {
        .limit = kAnswerLimit,
        .output_limit = kMaxNodeText},
       [this](const worker::TimedCommandResult& result) { OnAnswer(result); });
-  if (absl::IsResourceExhausted(started.status())) return AwaitNext();
-  if (!started.ok()) {
+  if (absl::IsNotFound(started.status())) {
     // There is no scontrol, and will not be one later.
-    spdlog::info("whether Slurm drains this node is not known: {}",
-                 std::string(started.status().message()));
+    spdlog::log(is_elastic_ ? spdlog::level::warn : spdlog::level::info,
+                "whether Slurm drains this node is not known, and it would stay in the job: {}; "
+                "--drain-interval=0 asks nobody",
+                std::string(started.status().message()));
     return;
+  }
+  if (!started.ok()) {
+    OnNoAnswer(std::string(started.status().message()));
+    return AwaitNext();
   }
   question_ = *std::move(started);
   callbacks_.on_command(question_->pid());
@@ -93,16 +101,21 @@ void DrainWatch::AwaitNext() {
 void DrainWatch::OnAnswer(const worker::TimedCommandResult& result) {
   question_.reset();
   AwaitNext();
+  if (result.timed_out) {
+    return OnNoAnswer(absl::StrCat("scontrol has not ended within ", base::Seconds(kAnswerLimit)));
+  }
   const bool answered =
       result.status && result.status->signal == 0 && result.status->exit_code == 0;
-  if (!answered && !is_deaf_) {
-    spdlog::info("Slurm does not say whether it drains this node; it is asked again in {}",
-                 base::Seconds(times_.interval));
-  }
-  is_deaf_ = !answered;
-  if (!answered) return;
+  if (!answered) return OnNoAnswer("scontrol has failed");
+  is_deaf_ = false;
   // The last thing done: this may be the end of the watch.
   if (const auto why = WhySlurmDrains(result.output)) callbacks_.on_drained(*why);
+}
+
+void DrainWatch::OnNoAnswer(const std::string& why) {
+  if (std::exchange(is_deaf_, true)) return;
+  spdlog::info("Slurm does not say whether it drains this node: {}; it is asked again in {}", why,
+               base::Seconds(times_.interval));
 }
 
 }  // namespace muster::launcher

@@ -54,22 +54,26 @@ class DrainWatch {
 
  private:
   DrainWatch(boost::asio::io_context& io, std::string node, std::vector<std::string> environment,
-             Times times, Callbacks callbacks);
+             Times times, bool is_elastic, Callbacks callbacks);
   // The question for which timer_ is set.
   void AwaitQuestion();
   // The one after that.
   void AwaitNext();
   void Ask();
   void OnAnswer(const worker::TimedCommandResult& result);
+  // There is none; the user is told the first time.
+  void OnNoAnswer(const std::string& why);
 
   boost::asio::io_context& io_;
   const std::string node_;
   const std::vector<std::string> environment_;
   const Times times_;
+  // A node that is drained would leave the job.
+  const bool is_elastic_;
   const Callbacks callbacks_;
   boost::asio::steady_timer timer_;
   std::unique_ptr<worker::TimedCommand> question_;
-  // The last question had no answer, and the user was told.
+  // The last question had no answer.
   bool is_deaf_ = false;
   base::Lifetime lifetime_;
 };

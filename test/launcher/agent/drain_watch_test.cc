@@ -3,11 +3,16 @@
 #include "launcher/agent/drain_watch.h"
 
 #include <cstdlib>
+#include <memory>
+#include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
 
 #include "test/support/run_until.h"
 #include "test/support/temp_dir.h"
@@ -33,15 +38,22 @@ TEST(DrainWatchTest, NodesAskOneAfterAnotherAndOnceASecondTogether) {
 
 class DrainWatchRunTest : public ::testing::Test {
  protected:
-  void SetUp() override { ::setenv("PATH", (dir_.path() + ":/usr/bin:/bin").c_str(), 1); }
+  void SetUp() override {
+    ::setenv("PATH", (dir_.path() + ":/usr/bin:/bin").c_str(), 1);
+    auto logger = std::make_shared<spdlog::logger>(
+        "test", std::make_shared<spdlog::sinks::ostream_sink_st>(log_));
+    logger->set_pattern("%l: %v");
+    spdlog::set_default_logger(std::move(logger));
+  }
 
+  void TearDown() override { spdlog::set_default_logger(before_); }
   // The next questions are answered by this.
   void Answer(const std::string& script) {
     dir_.Write("scontrol", "#!/bin/sh\necho \"$*\" >> " + dir_.Path("asked") + "\n" + script, 0755);
   }
-  std::unique_ptr<DrainWatch> Begin(const Environment& environment) {
+  std::unique_ptr<DrainWatch> Begin(const Environment& environment, int min_nodes = 1) {
     LaunchConfig config;
-    config.min_nodes = 1;
+    config.min_nodes = min_nodes;
     config.max_nodes = 2;
     config.drain_interval = milliseconds(1);
     return DrainWatch::Begin(
@@ -60,6 +72,8 @@ class DrainWatchRunTest : public ::testing::Test {
   boost::asio::io_context io_;
   std::vector<std::string> told_;
   std::vector<pid_t> children_;
+  std::ostringstream log_;
+  const std::shared_ptr<spdlog::logger> before_ = spdlog::default_logger();
 };
 
 // Three nodes that Slurm had suspended together asked in the same instant for ever after.
@@ -89,13 +103,32 @@ TEST_F(DrainWatchRunTest, NodeAsksForItselfUntilItIsDrainedAndOn) {
 
 TEST_F(DrainWatchRunTest, WithoutScontrolNothingIsAskedAgain) {
   ::setenv("PATH", dir_.path().c_str(), 1);
-  Environment environment = InSlurm();
-  environment["PATH"] = dir_.path();
-  const auto watch = Begin(environment);
+  for (const int min_nodes : {1, 2}) {
+    log_.str("");
+    const auto watch = Begin(InSlurm(), min_nodes);
+    ASSERT_NE(watch, nullptr);
+    // The loop has nothing more to do.
+    io_.restart();
+    io_.run();
+    EXPECT_TRUE(children_.empty());
+    // Only a job of MIN:MAX would have left the node.
+    EXPECT_THAT(log_.str(),
+                testing::StartsWith(min_nodes == 1 ? "warning: whether" : "info: whether"));
+    EXPECT_THAT(log_.str(), testing::HasSubstr("scontrol: not found in PATH"));
+  }
+}
+
+// A node asked never again after its file system had been away for a moment.
+TEST_F(DrainWatchRunTest, QuestionThatCouldNotBeAskedIsAskedAgain) {
+  dir_.Write("scontrol", "#!/bin/sh\n", 0644);
+  const auto watch = Begin(InSlurm());
   ASSERT_NE(watch, nullptr);
-  // The loop has nothing more to do.
-  io_.run();
-  EXPECT_TRUE(children_.empty());
+  ASSERT_TRUE(RunUntil(io_, [this] { return !log_.str().empty(); }));
+  EXPECT_THAT(log_.str(), testing::StartsWith("info: Slurm does not say whether it drains this "
+                                              "node: "));
+  EXPECT_THAT(log_.str(), testing::HasSubstr("; it is asked again in "));
+  Answer("printf '   State=MIXED+DRAIN X=1\\n   Reason=bad fan [root@now]\\n'\n");
+  ASSERT_TRUE(RunUntil(io_, [this] { return !told_.empty(); }));
 }
 
 TEST_F(DrainWatchRunTest, OutsideOfSlurmsJobsNobodyIsAsked) {
