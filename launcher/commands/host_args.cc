@@ -59,7 +59,7 @@ absl::StatusOr<HostQuery> HostArgs::Query(std::vector<std::string> command) cons
       return absl::InvalidArgumentError(
           absl::StrCat("--timeout=", timeout_, " is no number of seconds above 0"));
     }
-    query.answer_timeout = *timeout;
+    query.timeout = *timeout;
   }
   if (!launch_with_.empty()) {
     if (const auto words = ParseLaunchWith(launch_with_); !words.ok()) {
@@ -82,8 +82,8 @@ const char kHostArgsHelp[] =
                         answers for the user who is logged in there.
   --hostfile FILE       The same from a file, a host on each line.
   --launch-with COMMAND What connects to a host instead of ssh, with {host} and {command} in it.
-  --timeout SECONDS     How long a host may take to answer, with all attempts, and then to
-                        tell. Default: 60.
+  --timeout SECONDS     How long all of it may take. Hosts that have not told by then are named.
+                        Default: 60.
   --no-ship             Do not send this program to hosts that have no muster, or another build of
                         it.
 )";

@@ -16,7 +16,9 @@ FanOut::Actions FanOut::Adopt(const std::vector<Charge>& charges, Time now) {
     const auto [entry, is_new] = entries_.emplace(
         charge.host,
         Entry{.failures = charge.failures, .told_unreachable = charge.told_unreachable});
-    if (is_new) ready_.insert(charge.host);
+    if (!is_new) continue;
+    ready_.insert(charge.host);
+    if (options_.limit) entry->second.give_up_at = now + *options_.limit;
   }
   Place(now, actions);
   return actions;
@@ -97,12 +99,17 @@ FanOut::Actions FanOut::OnTime(Time now) {
       continue;
     }
     const auto link = links_.find(entry.link);
-    actions.emplace_back(Close{link->first});
-    const std::set<HostIndex> promised = std::move(link->second.charges);
-    links_.erase(link);
+    const std::set<HostIndex> promised = std::exchange(link->second.charges, {});
     ready_.insert(promised.begin(), promised.end());
-    Fail(host, absl::StrCat("it has not answered within ", base::Seconds(options_.answer_timeout)),
-         now, actions);
+    const bool is_half = now < link->second.answer_by;
+    if (is_half && HasPlaces(entry.failures)) {
+      SetTimer(host, link->second.answer_by);
+      continue;
+    }
+    const Duration waited = is_half ? link->second.half : options_.answer_timeout;
+    actions.emplace_back(Close{link->first});
+    links_.erase(link);
+    Fail(host, absl::StrCat("it has not answered within ", base::Seconds(waited)), now, actions);
   }
   Place(now, actions);
   return actions;
@@ -149,18 +156,15 @@ std::size_t FanOut::FreeLinks() const {
 }
 
 void FanOut::Place(Time now, Actions& actions) {
-  if (stopped_ || ready_.empty()) return;
+  if (stopped_) return;
+  GiveUpUntried(now, actions);
+  if (ready_.empty()) return;
   if (const std::size_t free = FreeLinks(); free > 0) {
     // As many groups of nearly the same size as there are links, so that the tree is as low as it
     // can be.
-    const std::vector<HostIndex> hosts(ready_.begin(), ready_.end());
+    const auto groups = Groups(std::min(free, ready_.size()));
     ready_.clear();
-    const std::size_t groups = std::min(free, hosts.size());
-    for (std::size_t i = 0; i < groups; ++i) {
-      const auto begin = static_cast<std::ptrdiff_t>(hosts.size() * i / groups);
-      const auto end = static_cast<std::ptrdiff_t>(hosts.size() * (i + 1) / groups);
-      Lead({hosts.begin() + begin, hosts.begin() + end}, now, actions);
-    }
+    for (const std::vector<HostIndex>& group : groups) Lead(group, now, actions);
     return;
   }
   // Nobody but those that are up already can take them; if none is, the first that answers will.
@@ -182,10 +186,61 @@ void FanOut::Lead(const std::vector<HostIndex>& group, Time now, Actions& action
   entry.state = State::kStarting;
   entry.link = id;
   if (options_.limit && !entry.give_up_at) entry.give_up_at = now + *options_.limit;
-  const Time answered_by = now + options_.answer_timeout;
-  SetTimer(leader, std::min(answered_by, entry.give_up_at.value_or(answered_by)));
-  links_.emplace(id, Link{.host = leader, .charges = {group.begin() + 1, group.end()}});
+  Link link{.host = leader, .charges = {group.begin() + 1, group.end()}};
+  link.answer_by = now + options_.answer_timeout;
+  if (entry.give_up_at) link.answer_by = std::min(link.answer_by, *entry.give_up_at);
+  link.half = std::chrono::duration_cast<Duration>((link.answer_by - now) / 2);
+  const bool is_waited_for = options_.limit && !link.charges.empty();
+  SetTimer(leader, is_waited_for ? now + link.half : link.answer_by);
+  links_.emplace(id, std::move(link));
   actions.emplace_back(Open{id, leader});
+}
+
+std::vector<std::vector<HostIndex>> FanOut::Groups(std::size_t count) const {
+  std::vector<HostIndex> hosts(ready_.begin(), ready_.end());
+  std::vector<std::vector<HostIndex>> groups(count);
+  if (!options_.limit) {
+    // Neighbours stay together.
+    for (std::size_t i = 0; i < hosts.size(); ++i) {
+      groups[((i + 1) * count - 1) / hosts.size()].push_back(hosts[i]);
+    }
+    return groups;
+  }
+  // Those that were tried least go first, as there may be no time for the others.
+  std::stable_sort(hosts.begin(), hosts.end(), [this](HostIndex one, HostIndex other) {
+    return entries_.at(one).failures < entries_.at(other).failures;
+  });
+  for (std::size_t i = 0; i < hosts.size(); ++i) groups[i % count].push_back(hosts[i]);
+  return groups;
+}
+
+void FanOut::GiveUpUntried(Time now, Actions& actions) {
+  if (!options_.limit) return;
+  for (auto host = ready_.begin(); host != ready_.end();) {
+    Entry& entry = entries_.at(*host);
+    if (!entry.give_up_at || now < *entry.give_up_at) {
+      ++host;
+      continue;
+    }
+    entry.state = State::kGivenUp;
+    actions.emplace_back(HostNews{
+        .host = *host,
+        .what = kUnreachable,
+        .reason = entry.failures > 0
+                      ? absl::StrCat("it has not answered within ", base::Seconds(*options_.limit))
+                      : absl::StrCat("it was not tried within ", base::Seconds(*options_.limit),
+                                     ", as hosts before it did not answer")});
+    host = ready_.erase(host);
+  }
+}
+
+bool FanOut::HasPlaces(int failures) const {
+  const auto waiting = std::count_if(ready_.begin(), ready_.end(), [&](HostIndex host) {
+    return entries_.at(host).failures <= failures;
+  });
+  return static_cast<std::size_t>(waiting) <= FreeLinks() ||
+         std::any_of(links_.begin(), links_.end(),
+                     [](const auto& link) { return link.second.answered; });
 }
 
 void FanOut::HandTo(LinkId id, const std::set<HostIndex>& hosts, Actions& actions) {

@@ -51,7 +51,10 @@ class FanOut {
     // How often a host is tried before it is given up.
     int attempts = 3;
     // How long all attempts together may take until one is answered, with the pauses between them;
-    // counted from the first on, here. Unset: as long as they take.
+    // counted from Adopt() on. Then a host that has not answered in half of what is left has
+    // nothing to start any more, and gives way to hosts that were tried no more often than itself
+    // where nobody else can take them: so those behind hosts that hang are tried in time. Unset: as
+    // long as they take.
     std::optional<Duration> limit;
     // Before the second attempt; twice as long before each further one.
     Duration pause = std::chrono::milliseconds(500);
@@ -129,7 +132,7 @@ class FanOut {
     int failures = 0;
     // kWaiting: not before this; kStarting: not longer than this. Meaningless otherwise.
     Time deadline{};
-    // When it is given up, if Options::limit is set and it has been tried and has not answered.
+    // When it is given up, if Options::limit is set and it has not answered.
     std::optional<Time> give_up_at;
     // It was given up, that was said, and it has not answered since: further failures are no news.
     bool told_unreachable = false;
@@ -139,6 +142,10 @@ class FanOut {
     HostIndex host = 0;
     bool answered = false;
     Time answered_at{};
+    // When it is closed if there is no answer, and how long one was waited for by half of that
+    // time.
+    Time answer_by{};
+    Duration half{};
     // What this host starts when it has answered, or has been told to start by now.
     std::set<HostIndex> charges;
   };
@@ -151,6 +158,12 @@ class FanOut {
   std::size_t FreeLinks() const;
   // Opens a link to the first and promises it the others.
   void Lead(const std::vector<HostIndex>& group, Time now, Actions& actions);
+  // The hosts whose time has come, in groups for so many links; the first of each is to lead it.
+  std::vector<std::vector<HostIndex>> Groups(std::size_t count) const;
+  // Those whose time is over before there was a place for them.
+  void GiveUpUntried(Time now, Actions& actions);
+  // There are places for those that are ready and have failed at most so often.
+  bool HasPlaces(int failures) const;
   void HandTo(LinkId link, const std::set<HostIndex>& hosts, Actions& actions);
   void Fail(HostIndex host, const std::string& reason, Time now, Actions& actions);
   void Lose(HostIndex host, const std::string& reason, bool was_steady, Time now, Actions& actions);

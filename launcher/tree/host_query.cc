@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <csignal>
 #include <cstddef>
-#include <optional>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -38,7 +37,7 @@ launch::v1::Job JobOf(const HostQuery& query) {
   job.set_min_nodes(count);
   job.set_max_nodes(count);
   job.set_fanout(query.fanout);
-  job.set_answer_timeout_ms(query.answer_timeout.count());
+  job.set_answer_timeout_ms(query.timeout.count());
   job.set_launch_with(query.launch_with);
   job.set_ships(query.ships);
   return job;
@@ -51,8 +50,10 @@ class Asking {
         job_(JobOf(query)),
         answers_(query.hosts.size()),
         errors_(query.hosts.size()),
+        is_there_(query.hosts.size()),
         is_done_(query.hosts.size()),
-        limits_(query.hosts.size()),
+        why_not_yet_(query.hosts.size()),
+        limit_(io_),
         branch_(io_, job_, OwnProgram(),
                 {.on_news = [this](const HostNews& news) { OnNews(news); },
                  .on_output = [this](const Output& output) { OnOutput(output); },
@@ -66,7 +67,13 @@ class Asking {
     // Each is asked as soon as it is there.
     branch_.Begin("");
     branch_.Adopt(hosts);
-    if (!hosts.empty()) io_.run();
+    if (hosts.empty()) return {};
+    // After what the tree says of the same instant, which has reasons.
+    limit_.expires_after(query_.timeout);
+    limit_.async_wait([this](const boost::system::error_code& error) {
+      if (!error) EndAll();
+    });
+    io_.run();
     return std::move(answers_);
   }
 
@@ -82,13 +89,15 @@ class Asking {
     if (is_done_[host]) return;
     switch (news.what) {
       case HostNews::What::kAnswered:
-        AwaitEnd(host);
+        is_there_[host] = true;
         return;
       case HostNews::What::kNotYet:
+        why_not_yet_[host] = news.reason;
         return;
       case HostNews::What::kLost:
         // It is asked again, and says all of it again.
-        limits_[host].reset();
+        is_there_[host] = false;
+        why_not_yet_[host] = news.reason;
         answer = {};
         errors_[host].clear();
         return;
@@ -106,21 +115,24 @@ class Asking {
     Finish(host);
   }
 
-  // A file system that hangs there may hold up the command for ever.
-  void AwaitEnd(std::size_t host) {
-    auto& limit = limits_[host].emplace(io_, query_.answer_timeout);
-    limit.async_wait([this, host](const boost::system::error_code& error) {
-      if (error || is_done_[host]) return;
+  // The time is over. A file system that hangs somewhere may hold up the command for ever.
+  void EndAll() {
+    const std::string within = absl::StrCat("within ", base::Seconds(query_.timeout));
+    for (std::size_t host = 0; host < answers_.size(); ++host) {
+      if (is_done_[host]) continue;
+      const std::string& why = why_not_yet_[host];
       answers_[host] = {
-          .failure = absl::StrCat("has not told within ", base::Seconds(query_.answer_timeout))};
+          .failure = is_there_[host] ? absl::StrCat("has not told ", within)
+                     : why.empty() ? absl::StrCat("cannot be reached: it has not answered ", within)
+                                   : absl::StrCat("cannot be reached: ", why)};
       Finish(host);
-    });
+    }
   }
 
   void Finish(std::size_t host) {
-    limits_[host].reset();
     is_done_[host] = true;
     if (std::find(is_done_.begin(), is_done_.end(), false) != is_done_.end()) return;
+    limit_.cancel();
     branch_.Close(kQueryEndLimit, [this] { io_.stop(); });
   }
 
@@ -139,8 +151,11 @@ class Asking {
   std::vector<HostAnswer> answers_;
   // What they said on stderr so far.
   std::vector<std::string> errors_;
+  std::vector<bool> is_there_;
   std::vector<bool> is_done_;
-  std::vector<std::optional<boost::asio::steady_timer>> limits_;
+  // Why the last attempt at it failed.
+  std::vector<std::string> why_not_yet_;
+  boost::asio::steady_timer limit_;
   Branch branch_;
 };
 

@@ -15,8 +15,8 @@ struct HostQuery {
   std::vector<std::string> command;
   // As HostsRun's.
   int fanout = 16;
-  // How long a host may take until it is there, and then until the command has ended.
-  std::chrono::milliseconds answer_timeout = std::chrono::seconds(60);
+  // How long all of it may take: to reach the hosts, and until the command has ended on each.
+  std::chrono::milliseconds timeout = std::chrono::seconds(60);
   std::string launch_with;
   bool ships = true;
 };
