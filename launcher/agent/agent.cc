@@ -47,7 +47,8 @@ Agent::Agent(boost::asio::io_context& io, worker::Console& console, WorkersStore
       core_(HealthCheckOf(parts_.config), parts_.config.shutdown_timeout,
             {.min_nodes = parts_.config.min_nodes,
              .max_nodes = parts_.config.max_nodes,
-             .serves_rendezvous = parts_.serves_rendezvous}),
+             .serves_rendezvous = parts_.serves_rendezvous},
+            parts_.sigterm_counts_once),
       client_(make_client(*this)),
       log_deliveries_(io, parts_.node.host) {}
 

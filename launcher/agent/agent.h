@@ -46,6 +46,8 @@ struct AgentParts {
   HangMonitor* hang = nullptr;
   // The rendezvous is served by this process.
   bool serves_rendezvous = false;
+  // A second SIGTERM says nothing new (Signals::Options::in_slurm).
+  bool sigterm_counts_once = false;
   // Whether the workers may use GPUs: then a failure is told with what the driver has reported.
   bool has_gpus = false;
 };

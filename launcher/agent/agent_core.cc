@@ -169,20 +169,24 @@ CoreActions AgentCore::OnWorkersGone(const worker::GroupResult& result) {
 CoreActions AgentCore::OnSignal(int signal) {
   const std::string name = base::SignalName(signal);
   const Actions asked = policy_.OnSignal(signal);
-  CoreActions actions = {Tell{Tell::kWarning, DescribeSignal(name, asked)},
+  CoreActions actions = {Tell{Tell::kWarning, DescribeSignal(signal, asked)},
                          EventOfRound(AgentEventKind::kSignal, name)};
   Add(asked, actions);
   return actions;
 }
 
-std::string AgentCore::DescribeSignal(const std::string& name, const Actions& asked) const {
-  const std::string received = absl::StrCat("received ", name);
+std::string AgentCore::DescribeSignal(int signal, const Actions& asked) const {
+  const std::string received = absl::StrCat("received ", base::SignalName(signal));
   if (!policy_.workers_run()) return received;
   const bool at_once = AsksFor<StopWorkers>(asked) && grace_.count() == 0;
   if (at_once || AsksFor<KillWorkers>(asked)) return received + "; killing the workers";
   const std::string left =
       AsksFor<StopWorkers>(asked) ? GraceInWords() : "the workers are already being stopped";
-  return absl::StrCat(received, "; ", left, ", and a second signal kills them at once");
+  const char* const what_kills =
+      sigterm_counts_once_ && signal == SIGTERM
+          ? ", and SIGINT kills them at once; SIGTERM does not, as Slurm repeats it"
+          : ", and a second signal kills them at once";
+  return absl::StrCat(received, "; ", left, what_kills);
 }
 
 std::string AgentCore::GraceInWords() const {

@@ -55,9 +55,11 @@ using CoreActions = std::vector<CoreAction>;
 class AgentCore {
  public:
   // `grace` is the time from the workers' stop signal to SIGKILL; milliseconds::max(): for ever. It
-  // is only for what the user is told; the Agent enforces it.
-  AgentCore(Fitness::HealthCheck check, std::chrono::milliseconds grace, JobNeeds needs = {})
-      : grace_(grace), needs_(needs), fitness_(check) {}
+  // is only for what the user is told; the Agent enforces it. So is whether a SIGTERM that is
+  // repeated is no second signal, as in Slurm's jobs (signals.h).
+  AgentCore(Fitness::HealthCheck check, std::chrono::milliseconds grace, JobNeeds needs = {},
+            bool sigterm_counts_once = false)
+      : grace_(grace), sigterm_counts_once_(sigterm_counts_once), needs_(needs), fitness_(check) {}
 
   CoreActions Begin();
 
@@ -100,7 +102,7 @@ class AgentCore {
   // "the workers have 30 s to stop".
   std::string GraceInWords() const;
   // What the user is told of a signal; `asked` is what the policy makes of it.
-  std::string DescribeSignal(const std::string& name, const Actions& asked) const;
+  std::string DescribeSignal(int signal, const Actions& asked) const;
   // Turns what the policy asks for into actions for the agent.
   void Add(const Actions& asked, CoreActions& actions);
   void AddJoin(const JoinRound& join, CoreActions& actions);
@@ -114,6 +116,7 @@ class AgentCore {
   AgentPolicy policy_;
   Fitness fitness_;
   // The workers have been given the time to end by themselves.
+  const bool sigterm_counts_once_;
   bool workers_have_grace_ = false;
   std::optional<rendezvous::TimePoint> deadline_;
   rendezvous::RoundNumber round_ = rendezvous::kNoRound;

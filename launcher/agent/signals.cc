@@ -46,8 +46,11 @@ void Signals::Begin() {
 }
 
 void Signals::OnRequest(int signal, int& count) {
-  if (++count <= told_) return;
-  told_ = count;
+  ++count;
+  const bool is_another = signal == SIGINT && last_ != SIGINT;
+  if (count <= told_ && !is_another) return;
+  told_ = count = std::max(count, told_ + 1);
+  last_ = signal;
   on_stop_(signal);
 }
 

@@ -20,7 +20,8 @@ namespace muster::launcher {
 //
 // An order to stop (stop_orders.h) and a signal may tell of one and the same wish: Slurm signals
 // the command that was typed, which orders its nodes to stop, and the nodes as well. So the first
-// of each kind is one request, and a second request takes two of one kind.
+// of each kind is one request, and a second request takes two of one kind, or a SIGINT after
+// something else: that one is always a person's.
 class Signals {
  public:
   struct Options {
@@ -52,8 +53,9 @@ class Signals {
   std::optional<StopOrders> orders_;
   int signalled_ = 0;
   int ordered_ = 0;
-  // Requests that on_stop_ was told of.
+  // Requests that on_stop_ was told of, and the last of them.
   int told_ = 0;
+  int last_ = 0;
   const std::function<void(int)> on_stop_;
   const std::function<void(int)> on_pass_;
 };

@@ -89,7 +89,7 @@ class Run {
         console_(io, [](const std::string& sentence) { spdlog::warn("{}", sentence); }),
         speech_(OpenSpeech(io, speech_fd)),
         signals_(
-            io, {config_.stop_signals, orders_fd, environment_.count("SLURM_JOB_ID") > 0},
+            io, {config_.stop_signals, orders_fd, in_slurm_},
             [this](int signal) { OnStopSignal(signal); },
             [this](int signal) {
               if (agent_) agent_->PassOn(signal);
@@ -181,6 +181,7 @@ class Run {
                                            .node = std::move(node),
                                            .hang = hang_.get(),
                                            .serves_rendezvous = access_->server() != nullptr,
+                                           .sigterm_counts_once = in_slurm_,
                                            .has_gpus = has_gpus},
                                 AgentObserver{.on_state =
                                                   [this](RunState state) {
@@ -339,6 +340,7 @@ class Run {
   const LaunchConfig config_;
   const Environment environment_;
   const Machine machine_;
+  const bool in_slurm_ = environment_.count("SLURM_JOB_ID") > 0;
   const Clock::time_point started_ = Clock::now();
 
   worker::Console console_;

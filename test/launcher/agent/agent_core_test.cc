@@ -328,6 +328,22 @@ TEST_F(AgentCoreTest, AssignmentThatComesAfterTheDeadlineStartsNobody) {
 }
 
 TEST_F(AgentCoreTest, WorkersThatTheGuardKilledAreNoFailure) {
+// "It said that a second signal kills them at once, and a second `kill` did nothing."
+TEST_F(AgentCoreTest, SigtermInSlurmSaysWhatKillsTheWorkers) {
+  const auto said = [](int signal) {
+    AgentCore core(Fitness::HealthCheck::kNone, seconds(30), {}, /*sigterm_counts_once=*/true);
+    (void)core.Begin();
+    (void)core.OnDirective(Place(0), At(seconds(0)));
+    return std::get<Tell>(core.OnSignal(signal).front()).sentence;
+  };
+  EXPECT_EQ(said(SIGTERM),
+            "received SIGTERM; the workers have 30 s to stop, and SIGINT kills them at once; "
+            "SIGTERM does not, as Slurm repeats it");
+  EXPECT_EQ(said(SIGINT),
+            "received SIGINT; the workers have 30 s to stop, and a second signal kills them at "
+            "once");
+}
+
   Run();
   EXPECT_EQ(Of(core_.OnLostTouch()),
             "[fenced: the workers may not run any longer without a rendezvous]; \"the workers may "

@@ -79,6 +79,22 @@ TEST_F(SignalsTest, SignalAndOrderAreOneRequest) {
   EXPECT_EQ(Order(StopOrder(SIGINT)), Requests{SIGINT});
 }
 
+// "Slurm had sent SIGTERM, and the first Ctrl-C did nothing."
+TEST_F(SignalsTest, CtrlCAfterSigtermIsASecondRequestWhicheverWayItComes) {
+  Begin(/*in_slurm=*/true);
+  EXPECT_EQ(Send(SIGTERM), Requests{SIGTERM});
+  EXPECT_EQ(Order(StopOrder(SIGINT)), Requests{SIGINT});
+  EXPECT_EQ(Send(SIGINT), Requests{});
+}
+
+TEST_F(SignalsTest, SigintAfterAnOrderIsASecondRequest) {
+  Begin(/*in_slurm=*/true);
+  EXPECT_EQ(Order(StopOrder(SIGHUP)), Requests{SIGHUP});
+  EXPECT_EQ(Send(SIGTERM), Requests{}) << "Slurm ends a job whose terminal is gone";
+  EXPECT_EQ(Send(SIGINT), Requests{SIGINT});
+  EXPECT_EQ(Order(StopOrder(SIGINT)), Requests{});
+}
+
 TEST_F(SignalsTest, OrderMayComeInPieces) {
   Begin(/*in_slurm=*/true);
   EXPECT_EQ(Order("1"), Requests{});
