@@ -389,6 +389,10 @@ void Agent::Do(const SayLeaving& leaving) {
   client_->Leaving(leaving.reason);
 }
 
+void Agent::Do(const AskToLeave& ask) {
+  client_->AskToLeave(ask.round, ask.reason);
+}
+
 void Agent::Do(const SayGoodbye& goodbye) {
   client_->Leave(goodbye.reason, [this] { Do(core_.OnGoodbyeHeard()); });
 }

@@ -132,6 +132,7 @@ class Agent final : public rendezvous::RendezvousClient::Listener {
   void Do(const ReportStarted& report);
   void Do(const ReportExited& report);
   void Do(const SayLeaving& leaving);
+  void Do(const AskToLeave& ask);
   void Do(const SayGoodbye& goodbye);
   void Do(const Finish&);
   void Do(const Tell& tell);

@@ -8,6 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/phrases.h"
 #include "base/signal_names.h"
+#include "rendezvous/core/phrases.h"
+#include "rendezvous/core/protocol.h"
 
 namespace muster::launcher {
 namespace {
@@ -58,6 +60,12 @@ CoreActions AgentCore::Begin() {
 
 CoreActions AgentCore::OnDirective(const rendezvous::Directive& directive,
                                    rendezvous::TimePoint now) {
+  if (const auto* welcome = std::get_if<rendezvous::Welcome>(&directive)) {
+    version_ = welcome->version;
+  }
+  if (const auto* answer = std::get_if<rendezvous::LeaveAnswer>(&directive)) {
+    return OnLeaveAnswer(*answer);
+  }
   CoreActions actions;
   if (auto event = EventOf(directive)) actions.emplace_back(*std::move(event));
   Actions asked = policy_.OnDirective(directive);
@@ -200,29 +208,43 @@ std::string AgentCore::GraceInWords() const {
 CoreActions AgentCore::OnDrained(const std::string& why) {
   // What asks the workers to end anyway comes first; where that is not the end, it is asked again.
   if (!policy_.is_undisturbed() || result()) return {};
-  if (const std::string reason = WhyItStays(); !reason.empty()) {
-    if (std::exchange(told_it_stays_, true)) return {};
-    return {Tell{Tell::kWarning,
-                 absl::StrCat("this node stays in the job, although ", why, ": ", reason)}};
+  drained_ = why;
+  const bool is_fixed = needs_.min_nodes == needs_.max_nodes;
+  if (needs_.serves_rendezvous && !is_fixed) return Stay("the rendezvous is served here");
+  if (version_ >= rendezvous::kLeaveAnswers && !needs_.serves_rendezvous) {
+    CoreActions actions;
+    Add(policy_.OnDrained(why), actions);
+    return actions;
   }
-  CoreActions actions = {Tell{Tell::kWarning, absl::StrCat("this node leaves the job, as ", why,
-                                                           "; ", GraceInWords())},
-                         EventOfRound(AgentEventKind::kDrained, why)};
-  Add(policy_.OnDrained(why), actions);
-  return actions;
+  if (const std::string why_not = WhyItStays(); !why_not.empty()) return Stay(why_not);
+  return LeaveEarly();
 }
 
 std::string AgentCore::WhyItStays() const {
-  if (needs_.min_nodes == needs_.max_nodes) {
-    return absl::StrCat("the job needs all of its ", base::Count(needs_.max_nodes, "node"),
-                        "; with --nnodes=MIN:MAX it could go on without");
-  }
-  if (needs_.serves_rendezvous) return "the rendezvous is served here";
-  if (nodes_ <= needs_.min_nodes) {
-    return absl::StrCat("the job needs ", base::Count(needs_.min_nodes, "node"), ", and has ",
-                        nodes_);
-  }
-  return "";
+  if (nodes_ > needs_.min_nodes) return "";
+  return rendezvous::WhyNodeIsNeeded(needs_.min_nodes, needs_.max_nodes, nodes_);
+}
+
+CoreActions AgentCore::OnLeaveAnswer(const rendezvous::LeaveAnswer& answer) {
+  // Unless the run ends for another reason by now. Workers may be stopping or gone: the rendezvous
+  // goes on without them.
+  if (result() || drained_.empty()) return {};
+  return answer.may_leave ? LeaveEarly() : Stay(answer.why_not);
+}
+
+CoreActions AgentCore::Stay(const std::string& why_not) {
+  if (std::exchange(told_it_stays_, true)) return {};
+  return {Tell{Tell::kWarning,
+               absl::StrCat("this node stays in the job, although ", drained_, ": ", why_not)}};
+}
+
+CoreActions AgentCore::LeaveEarly() {
+  const std::string left = policy_.is_undisturbed() ? absl::StrCat("; ", GraceInWords()) : "";
+  CoreActions actions = {
+      Tell{Tell::kWarning, absl::StrCat("this node leaves the job, as ", drained_, left)},
+      EventOfRound(AgentEventKind::kDrained, drained_)};
+  Add(policy_.OnMayLeave(drained_), actions);
+  return actions;
 }
 
 CoreActions AgentCore::OnGoodbyeHeard() {

@@ -45,9 +45,10 @@ struct JobNeeds {
   bool serves_rendezvous = false;
 };
 
-using CoreAction = std::variant<CheckHealth, DropHealthCheck, AskForPlace, GuardWorkers,
-                                StartWorkers, StopWorkers, KillWorkers, ReportStarted, ReportExited,
-                                SayLeaving, SayGoodbye, Finish, Tell, RunState, AgentEvent>;
+using CoreAction =
+    std::variant<CheckHealth, DropHealthCheck, AskForPlace, GuardWorkers, StartWorkers, StopWorkers,
+                 KillWorkers, ReportStarted, ReportExited, SayLeaving, AskToLeave, SayGoodbye,
+                 Finish, Tell, RunState, AgentEvent>;
 using CoreActions = std::vector<CoreAction>;
 
 // Deterministic: time comes in. It is told everything that happens to the agent, whether or not
@@ -84,8 +85,9 @@ class AgentCore {
 
   CoreActions OnSignal(int signal);
   // The scheduler drains this node; `why` is about the node: "Slurm drains it (bad fan)". To be
-  // told again and again as long as that is so: the node leaves as soon as its workers run and the
-  // job can spare it, and until then the user is told once why it stays.
+  // told again and again as long as that is so: each time, if its workers run, the rendezvous is
+  // asked whether the job can spare this node, and only the user is told once why it stays. Beside
+  // a rendezvous that does not answer that (kLeaveAnswers) each node decides for itself.
   CoreActions OnDrained(const std::string& why);
   CoreActions OnGoodbyeHeard();
 
@@ -97,8 +99,11 @@ class AgentCore {
   rendezvous::RoundNumber round() const { return round_; }
 
  private:
-  // Why the job cannot go on without this node; empty: it can.
+  // As far as this node knows: why the job cannot go on without it; empty: it can.
   std::string WhyItStays() const;
+  CoreActions OnLeaveAnswer(const rendezvous::LeaveAnswer& answer);
+  CoreActions Stay(const std::string& why_not);
+  CoreActions LeaveEarly();
   // "the workers have 30 s to stop".
   std::string GraceInWords() const;
   // What the user is told of a signal; `asked` is what the policy makes of it.
@@ -111,17 +116,21 @@ class AgentCore {
   std::optional<AgentEvent> EventOf(const rendezvous::Directive& directive) const;
 
   const std::chrono::milliseconds grace_;
+  const bool sigterm_counts_once_;
   const JobNeeds needs_;
 
   AgentPolicy policy_;
   Fitness fitness_;
   // The workers have been given the time to end by themselves.
-  const bool sigterm_counts_once_;
   bool workers_have_grace_ = false;
   std::optional<rendezvous::TimePoint> deadline_;
   rendezvous::RoundNumber round_ = rendezvous::kNoRound;
   // Nodes of that round.
   int nodes_ = 1;
+  // Of the protocol, as this node and the rendezvous speak it.
+  int version_ = 1;
+  // Why this node is drained, as was told last.
+  std::string drained_;
   // The user knows why the node stays.
   bool told_it_stays_ = false;
 };

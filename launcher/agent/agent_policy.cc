@@ -199,6 +199,10 @@ Actions AgentPolicy::OnSignal(int signal) {
 
 Actions AgentPolicy::OnDrained(const std::string& why) {
   if (!is_undisturbed()) return {};
+  return {AskToLeave{round_, why}};
+}
+
+Actions AgentPolicy::OnMayLeave(const std::string& why) {
   return End(LeftEarly{why}, Next::kLeave, SIGTERM);
 }
 

@@ -36,6 +36,12 @@ struct ReportExited {
 struct SayLeaving {
   std::string reason;
 };
+// Ask the rendezvous whether the job can go on without this node.
+struct AskToLeave {
+  // The one that runs here.
+  rendezvous::RoundId round;
+  std::string reason;
+};
 // Say goodbye; the run is over once that is heard.
 struct SayGoodbye {
   std::string reason;
@@ -49,7 +55,7 @@ struct Tell {
 };
 
 using Action = std::variant<JoinRound, StartWorkers, StopWorkers, KillWorkers, ReportStarted,
-                            ReportExited, SayLeaving, SayGoodbye, Finish, Tell>;
+                            ReportExited, SayLeaving, AskToLeave, SayGoodbye, Finish, Tell>;
 using Actions = std::vector<Action>;
 
 // The states, and what moves them:
@@ -100,10 +106,11 @@ class AgentPolicy {
   // same signal, the second kills them.
   Actions OnSignal(int signal);
 
-  // The scheduler wants this node back, and the others can go on without it: its workers are
-  // stopped, and it leaves. `why` is told to the others: "Slurm drains it". Nothing but in a round
-  // whose workers run.
+  // The scheduler wants this node back. `why` is told to the others: "Slurm drains it". Nothing but
+  // in a round whose workers run.
   Actions OnDrained(const std::string& why);
+  // The others go on without it: its workers are stopped, and it leaves.
+  Actions OnMayLeave(const std::string& why);
 
   // The goodbye was heard.
   Actions OnGoodbyeHeard();
@@ -148,6 +155,8 @@ class AgentPolicy {
   Actions Handle(const rendezvous::Evicted& evicted);
   // It changes nothing for the run.
   Actions Handle(const rendezvous::LogWanted&) { return {}; }
+  // AgentCore knows what was asked (OnMayLeave).
+  Actions Handle(const rendezvous::LeaveAnswer&) { return {}; }
 
   // Kills whatever is running of the round's workers, and this node rejoins.
   Actions KillAndRejoin(const std::string& why);

@@ -58,8 +58,13 @@ void Attendance::Join(const JoinRequest& request, TimePoint now) {
 void Attendance::Say(Event event) {
   const bool between_two_attendances = said_.empty() && standing_ != Standing::kAttends;
   if (IsDone() || between_two_attendances) return;
+  if (std::holds_alternative<AskToLeave>(event)) ForgetQuestion();
   if (state_ == State::kJoining || state_ == State::kAttending) Do(Send{event});
   said_.push_back(std::move(event));
+}
+
+void Attendance::ForgetQuestion() {
+  std::erase_if(said_, [](const Event& said) { return std::holds_alternative<AskToLeave>(said); });
 }
 
 void Attendance::Leave(const std::string& reason, TimePoint now) {
@@ -97,6 +102,7 @@ void Attendance::OnDirective(std::uint64_t connection, const Directive& directiv
   }
   if (const auto* welcome = std::get_if<Welcome>(&directive)) HandleWelcome(*welcome, now);
   if (std::holds_alternative<Evicted>(directive)) HandleEvicted(now);
+  if (std::holds_alternative<LeaveAnswer>(directive)) ForgetQuestion();
   if (std::holds_alternative<Refused>(directive)) {
     state_ = State::kRefused;
     gives_up_.reset();
@@ -112,6 +118,7 @@ void Attendance::HandleWelcome(const Welcome& welcome, TimePoint now) {
   keeper_.OnNewConnection();
   keeper_.OnWelcome(welcome.lease, welcome.durable, asked_at_);
   standing_ = Standing::kAttends;
+  if (welcome.version < kLeaveAnswers) ForgetQuestion();
   if (std::exchange(state_, State::kAttending) == State::kReturning) {
     for (const Event& event : said_) Do(Send{event});
   }

@@ -140,7 +140,8 @@ class Attendance {
   // What its agent wants. Of the listener's calls, these three only cause Left. Session and
   // connection are filled in here; everything else reaches the daemon as it is.
   void Join(const JoinRequest& request, TimePoint now);
-  // Said now, and again on each connection until the next Join.
+  // Said now, and again on each connection until the next Join; AskToLeave only until it is
+  // answered, and only to a daemon that answers it.
   void Say(Event event);
   // The last call. What the listener was still to be told is dropped, except Left.
   void Leave(const std::string& reason, TimePoint now);
@@ -188,6 +189,8 @@ class Attendance {
   void HandleEvicted(TimePoint now);
   void HandleBroken(const ConnectionError& error, TimePoint now);
   void OpenConnection(TimePoint now);
+  // AskToLeave is answered, or never will be.
+  void ForgetQuestion();
   void Cut();
   void Pause(TimePoint now);
   bool TriesNextPlace();

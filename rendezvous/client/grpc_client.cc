@@ -92,6 +92,10 @@ class GrpcClient final : public RendezvousClient {
 
   void Leaving(const std::string& reason) override { Say(rendezvous::Leaving{reason}); }
 
+  void AskToLeave(RoundId round, const std::string& reason) override {
+    Say(rendezvous::AskToLeave{round, reason});
+  }
+
   void Leave(const std::string& reason, std::function<void()> left) override {
     left_ = std::move(left);
     attendance_.Leave(reason, Clock::now());

@@ -111,6 +111,10 @@ void InProcessClient::Leaving(const std::string& reason) {
   driver_.Hear(agent_, rendezvous::Leaving{reason});
 }
 
+void InProcessClient::AskToLeave(RoundId round, const std::string& reason) {
+  driver_.Hear(agent_, rendezvous::AskToLeave{round, reason});
+}
+
 void InProcessClient::Leave(const std::string& reason, std::function<void()> left) {
   const AgentId agent = std::exchange(agent_, 0);
   lifetime_.End();

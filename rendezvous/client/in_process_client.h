@@ -31,6 +31,7 @@ class InProcessClient final : public RendezvousClient {
                                           LogDelivery::Handlers handlers) override;
   void ProgressMade() override;
   void Leaving(const std::string& reason) override;
+  void AskToLeave(RoundId round, const std::string& reason) override;
   void Leave(const std::string& reason, std::function<void()> left) override;
 
  private:

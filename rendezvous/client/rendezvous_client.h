@@ -83,6 +83,9 @@ class RendezvousClient {
   virtual void ProgressMade() = 0;
   // This node will leave once its workers are gone.
   virtual void Leaving(const std::string& reason) = 0;
+  // This node wants to leave, and last had workers in `round`. Answered with LeaveAnswer, and asked
+  // again over each connection until then. Where the rendezvous speaks kLeaveAnswers (Welcome).
+  virtual void AskToLeave(RoundId round, const std::string& reason) = 0;
   // This node leaves; its workers are gone. `left` is called when the rendezvous has heard it or
   // cannot be told. Last call.
   virtual void Leave(const std::string& reason, std::function<void()> left) = 0;

@@ -275,6 +275,12 @@ void Coordinator::Handle(AgentId agent, const Leaving& leaving, TimePoint now) {
   if (attendance != nullptr) attendance->job->Leaving(attendance->id, leaving.reason, now);
 }
 
+void Coordinator::Handle(AgentId agent, const AskToLeave& asked, TimePoint now) {
+  AgentAttendance* const attendance = FindAndRenew(agent, now);
+  if (attendance == nullptr) return;
+  attendance->job->AskToLeave(attendance->id, asked.round, asked.reason, now);
+}
+
 void Coordinator::Handle(AgentId agent, const Goodbye& goodbye, TimePoint now) {
   contests_.Withdraw(agent);
   AgentAttendance* const attendance = Find(agent);

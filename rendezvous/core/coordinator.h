@@ -144,6 +144,7 @@ class Coordinator {
   void Handle(AgentId agent, const WorkersStarted& started, TimePoint now);
   void Handle(AgentId agent, const WorkersExited& exited, TimePoint now);
   void Handle(AgentId agent, const Leaving& leaving, TimePoint now);
+  void Handle(AgentId agent, const AskToLeave& asked, TimePoint now);
   void Handle(AgentId agent, const Goodbye& goodbye, TimePoint now);
 
   // Why the request is refused, in one sentence; empty: it is not. `attendance` is its sender's, or

@@ -98,9 +98,17 @@ struct LogWanted {
   LogExtent extent;
 };
 
+// Answers AskToLeave.
+struct LeaveAnswer {
+  // The job goes on without this node: it stops its workers and says goodbye, whatever the round.
+  bool may_leave = false;
+  // Otherwise why it has to stay, to complete "this node stays in the job: ...".
+  std::string why_not;
+};
+
 // An Assignment starts the workers; a Verdict ends the job.
 using Directive = std::variant<Welcome, Waiting, Assignment, Stop, Fenced, Verdict, Refused, Notice,
-                               Heard, Evicted, LogWanted>;
+                               Heard, Evicted, LogWanted, LeaveAnswer>;
 
 // A directive with its addressee. What is said to many is one value that they share: a job may have
 // ten thousand nodes, and what it says to them is passed on several times.

@@ -62,6 +62,18 @@ struct Leaving {
   bool operator==(const Leaving&) const = default;
 };
 
+// The agent wants to leave, as its scheduler drains its node, if the job can go on without it.
+// Answered with LeaveAnswer; once that says yes it is as if the agent had said Leaving. Only where
+// kLeaveAnswers is spoken: elsewhere an agent decides for itself.
+struct AskToLeave {
+  // The last round in which it had workers.
+  RoundId round;
+  // "Slurm drains it (bad fan)".
+  std::string reason;
+
+  bool operator==(const AskToLeave&) const = default;
+};
+
 // The agent leaves; its workers are gone. An empty reason need not be reported. The last event.
 struct Goodbye {
   std::string reason;
@@ -71,7 +83,7 @@ struct Goodbye {
 
 // A JoinRequest opens the attendance (answered with Welcome or Refused), or asks for the round
 // after the one that the agent was told to stop.
-using Event =
-    std::variant<JoinRequest, Resume, KeepAlive, WorkersStarted, WorkersExited, Leaving, Goodbye>;
+using Event = std::variant<JoinRequest, Resume, KeepAlive, WorkersStarted, WorkersExited, Leaving,
+                           AskToLeave, Goodbye>;
 
 }  // namespace muster::rendezvous

@@ -31,6 +31,14 @@ std::string DescribeFailure(const WorkerFailure& failure) {
   return absl::StrCat("rank ", failure.rank, " on host ", failure.host, " ", failure.what);
 }
 
+std::string WhyNodeIsNeeded(int min_nodes, int max_nodes, int nodes) {
+  if (min_nodes == max_nodes) {
+    return absl::StrCat("the job needs all of its ", base::Count(max_nodes, "node"),
+                        "; with --nnodes=MIN:MAX it could go on without");
+  }
+  return absl::StrCat("the job needs ", base::Count(min_nodes, "node"), ", and has ", nodes);
+}
+
 const char* StateName(JobState state) {
   switch (state) {
     case JobState::kGathering:

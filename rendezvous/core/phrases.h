@@ -16,6 +16,9 @@ std::string MissingHints(const std::vector<NodeInfo>& joined, int max_nodes);
 // "rank 3 on host b exited with code 3".
 std::string DescribeFailure(const WorkerFailure& failure);
 
+// Why a node may not leave a job that has `nodes` with it: "the job needs 2 nodes, and has 2".
+std::string WhyNodeIsNeeded(int min_nodes, int max_nodes, int nodes);
+
 // "gathering", "running", ...: the enumerator in one word, without its k.
 const char* StateName(JobState state);
 const char* StateName(NodeState state);

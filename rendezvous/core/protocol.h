@@ -11,19 +11,23 @@ namespace muster::rendezvous {
 //
 //   1  before versions were told: who tells none speaks this one
 //   2  Join and Resume tell what an agent speaks, Welcome what the two speak
+//   3  AskToLeave is answered
 //
 // A field that may be ignored needs no version. One that must be understood gets the next, and is
 // used only where that is spoken. A release drops a version only when its predecessor did not need
 // it, so that neighbours always understand each other.
 struct SpokenVersions {
   int oldest = 1;
-  int newest = 2;
+  int newest = 3;
 
   bool operator==(const SpokenVersions&) const = default;
 };
 
 // Of one that tells nothing.
 inline constexpr SpokenVersions kUntold{1, 1};
+
+// From this version on a daemon decides which nodes a job can do without (LeaveAnswer).
+inline constexpr int kLeaveAnswers = 3;
 
 std::optional<int> CommonVersion(const SpokenVersions& a, const SpokenVersions& b);
 

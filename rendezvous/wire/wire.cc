@@ -145,6 +145,10 @@ struct DirectiveWriter {
   void operator()(const LogWanted& wanted) const {
     rendezvous::ToWire(wanted, wire->mutable_log_wanted());
   }
+  void operator()(const LeaveAnswer& answer) const {
+    wire->mutable_leave_answer()->set_may_leave(answer.may_leave);
+    wire->mutable_leave_answer()->set_why_not(Line(answer.why_not));
+  }
 };
 
 void WriteJoin(const JoinRequest& request, v1::Join* wire) {
@@ -218,6 +222,11 @@ struct EventWriter {
   void operator()(const Leaving& leaving) const {
     wire->mutable_leaving()->set_reason(OneLine(leaving.reason, kMaxReason));
   }
+  void operator()(const AskToLeave& asked) const {
+    wire->mutable_ask_to_leave()->set_round(asked.round.number);
+    wire->mutable_ask_to_leave()->set_incarnation(asked.round.incarnation);
+    wire->mutable_ask_to_leave()->set_reason(OneLine(asked.reason, kMaxReason));
+  }
   void operator()(const Goodbye& goodbye) const {
     wire->mutable_goodbye()->set_reason(OneLine(goodbye.reason, kMaxReason));
   }
@@ -244,6 +253,9 @@ Event FromWire(const v1::AgentEvent& wire) {
       return ReadExited(wire.workers_exited());
     case v1::AgentEvent::kLeaving:
       return Leaving{OneLine(wire.leaving().reason(), kMaxReason)};
+    case v1::AgentEvent::kAskToLeave:
+      return AskToLeave{{wire.ask_to_leave().incarnation(), wire.ask_to_leave().round()},
+                        OneLine(wire.ask_to_leave().reason(), kMaxReason)};
     case v1::AgentEvent::kGoodbye:
       return Goodbye{OneLine(wire.goodbye().reason(), kMaxReason)};
     case v1::AgentEvent::EVENT_NOT_SET:
@@ -287,6 +299,8 @@ Directive FromWire(const v1::Directive& wire) {
       return Evicted{Line(wire.evicted().sentence())};
     case v1::Directive::kLogWanted:
       return FromWire(wire.log_wanted());
+    case v1::Directive::kLeaveAnswer:
+      return LeaveAnswer{wire.leave_answer().may_leave(), Line(wire.leave_answer().why_not())};
     case v1::Directive::DIRECTIVE_NOT_SET:
       break;
   }

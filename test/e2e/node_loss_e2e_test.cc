@@ -1,7 +1,12 @@
 // Several nodes, one of which fails, is lost or waits: what the others do, and that all report the
 // same.
+#include <algorithm>
+#include <chrono>
 #include <csignal>
+#include <fstream>
+#include <iterator>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -25,6 +30,18 @@ class NodeLossTest : public E2eTest {
   std::string WaitsFor(const std::string& file) const {
     return "echo rank $RANK of $WORLD_SIZE; while ! test -e " + Path(file) +
            "; do sleep 0.02; done";
+  }
+
+  int CountLines(const std::string& file) const {
+    std::ifstream lines(Path(file));
+    return static_cast<int>(std::count(std::istreambuf_iterator<char>(lines), {}, '\n'));
+  }
+  bool WaitForLines(const std::string& file, int count) const {
+    const auto end = std::chrono::steady_clock::now() + Command::kDeadline;
+    while (CountLines(file) < count && std::chrono::steady_clock::now() < end) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    return CountLines(file) >= count;
   }
 
   Daemon daemon_ = StartDaemon();
@@ -83,6 +100,51 @@ TEST_F(NodeLossTest, SurvivorGoesOnAloneWhenItMay) {
   EXPECT_EQ(survivor.Wait(), 0) << survivor.err();
   EXPECT_EQ(survivor.out(), "world 2\nworld 1\n");
   EXPECT_TRUE(Contains(survivor.err(), "was lost: its agent died, and so did its workers"));
+}
+
+// "Two nodes were drained, and both left a job that could spare one." Slurm is a script here, which
+// answers both in the same instant.
+TEST_F(NodeLossTest, OfTwoNodesThatAreDrainedTogetherOneStays) {
+  Write("scontrol",
+        "#!/bin/sh\necho $3 >> " + Path("asked") + "\nwhile ! test -e " + Path("answer") +
+            "; do sleep 0.01; done\ntest $3 = kept || printf '   State=MIXED+DRAIN\\n   "
+            "Reason=bad fan [root@now]\\n'\n",
+        0755);
+  const auto start = [this](const std::string& node, const std::string& rank) {
+    std::vector<std::string> arguments =
+        Flags("2:3", {"--drain-interval=1", "--rdzv-conf=last_call_timeout=1"});
+    for (const char* const each : {"--no-python", "sh", "-c"}) arguments.emplace_back(each);
+    arguments.push_back(WaitsFor("end"));
+    return StartMuster(std::move(arguments),
+                       {"SLURM_JOB_ID=7", "SLURMD_NODENAME=" + node, "SLURM_NODEID=" + rank,
+                        "PATH=" + Path("") + ":/usr/bin:/bin"});
+  };
+  Command kept = start("kept", "0");
+  Command one = start("one", "1");
+  Command other = start("other", "2");
+  for (Command* const agent : {&kept, &one, &other}) {
+    ASSERT_TRUE(agent->WaitForOut(" of 3\n")) << agent->err();
+  }
+  ASSERT_TRUE(WaitForLines("asked", 3));
+  Write("answer", "");
+  // Whoever it is.
+  ASSERT_TRUE(kept.WaitForErr(" is leaving: Slurm drains it (bad fan)")) << kept.err();
+  ASSERT_TRUE(kept.WaitForOut(" of 2\n")) << kept.err();
+  // Who stays is asked for again, and nobody else leaves.
+  ASSERT_TRUE(WaitForLines("asked", CountLines("asked") + 2));
+  Write("end", "");
+  int left = 0, stayed = 0;
+  for (Command* const agent : {&kept, &one, &other}) {
+    EXPECT_EQ(agent->Wait(), 0) << agent->err();
+    left += Contains(agent->err(), "goes on without this node after ") ? 1 : 0;
+    stayed += Contains(agent->err(),
+                       "although Slurm drains it (bad fan): the job needs 2 nodes, "
+                       "and has 2")
+                  ? 1
+                  : 0;
+  }
+  EXPECT_EQ(left, 1) << one.err() << other.err();
+  EXPECT_EQ(stayed, 1) << one.err() << other.err();
 }
 
 TEST_F(NodeLossTest, SpareTakesThePlaceOfALostNode) {

@@ -3,8 +3,10 @@ namespaces (test/chaos/cluster.py). Without munge, accounting and control groups
 A signal to a step reaches its agents and not their workers, as with the control groups that clusters have."""
 
 import os
+import signal
 import socket
 import subprocess
+from contextlib import contextmanager
 from pathlib import Path
 
 from cluster import Host
@@ -83,6 +85,19 @@ class Cluster:
         self._daemons.append(self._start(
             f"slurmd-{host.name}",
             ["nsenter", f"--net=/run/netns/{host.name}", "slurmd", "-D", "-N", host.name, "-f", self.environment["SLURM_CONF"]]))
+
+    @contextmanager
+    def hangs(self):
+        """Slurmctld answers nobody until then, and then all that have asked."""
+        self._daemons[0].signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._daemons[0].signal(signal.SIGCONT)
+
+    def start(self, *argv: str) -> Program:
+        """What is typed and not waited for."""
+        return Program(argv[0], argv, self.environment)
 
     def await_idle(self) -> None:
         wait_for(lambda: self.states() == {"idle"}, lambda: f"nodes are {self.states()}: {self.logs()}")

@@ -1,8 +1,9 @@
 """Nodes that an administrator drains: a job that can spare one leaves it by itself, any other says that it stays."""
 
 from contextlib import contextmanager
+from pathlib import Path
 
-from processes import wait_for
+from processes import children, wait_for
 from running_job import RunningJob, lives
 
 _SALLOC = ["salloc", "--quiet", "--nodes=3"]
@@ -76,9 +77,30 @@ def of_two_drained_nodes_one_stays_where_it_is_needed(cluster) -> None:
     job.await_nothing_left()
 
 
+def of_two_nodes_that_hear_it_at_once_one_stays(cluster) -> None:
+    """Slurmctld hung, answered both in the same instant, and both left a job that could spare one."""
+    job = RunningJob(cluster, _SALLOC, "--nnodes=2:3", "--drain-interval=1", "--rdzv-conf=last_call_timeout=1")
+    agents = [agent for _, agent in job.workers(0).values()]
+
+    def asking() -> int:
+        named = [Path(f"/proc/{child}/comm") for agent in agents for child in children(agent)]
+        return sum(name.exists() and name.read_text() == "scontrol\n" for name in named)
+
+    with cluster.hangs():
+        drains = [cluster.start("scontrol", "update", f"NodeName={node}", "State=DRAIN", "Reason=bad fan") for node in ("n2", "n3")]
+        wait_for(lambda: asking() == 3, lambda: f"{asking()} nodes ask: {job.output()}")
+    _expect([drain.wait() for drain in drains] == [0, 0], "they are not drained")
+    with _drained(cluster, "n2", "n3"):
+        wait_for(lambda: "and has 2" in job.output(), job.output)
+        _expect(job.finish() == 0 and job.starts() == 5, job.output())
+    _expect(job.output().count("goes on without this node after ") == 1, job.output())
+    job.await_nothing_left()
+
+
 DRAINS = [
     an_elastic_job_leaves_a_drained_node,
     a_node_that_was_left_is_given_back,
     a_job_that_needs_a_drained_node_says_so_and_stays,
     of_two_drained_nodes_one_stays_where_it_is_needed,
+    of_two_nodes_that_hear_it_at_once_one_stays,
 ]

@@ -94,6 +94,8 @@ void Job::Join(AttendeeId agent, const NodeInfo& node, RoundNumber after, TimePo
   // Or said before it heard that it was to start workers, which may run by now.
   const bool old = after < attendee.ran;
   if (!verdict_ && attends && (waits || old)) return;
+  // Said before it heard that it may leave, and that may have been lost with its connection.
+  if (!verdict_ && attendee.leaving) return Tell(agent, LeaveAnswer{.may_leave = true});
   Changed();
   // A member that joins has no workers any more, told or not; the others cannot go on without them.
   if (!verdict_ && attendee.has_rank()) {
@@ -249,6 +251,34 @@ void Job::Leaving(AttendeeId agent, const std::string& why, TimePoint now) {
             now);
 }
 
+void Job::AskToLeave(AttendeeId agent, RoundId round, const std::string& why, TimePoint now) {
+  Attendee& attendee = roster_.at(agent);
+  if (verdict_) return;  // which it has been told
+  // It asks again, as the answer may have been lost with its connection.
+  if (attendee.leaving) return Tell(agent, LeaveAnswer{.may_leave = true});
+  // Also when the round is over by now, as long as the node has not asked for the next.
+  const bool had_workers = attendee.has_rank() || attendee.state == NodeState::kStopping;
+  if (!had_workers || round != RoundId{incarnation_, attendee.ran}) return Fence(agent, round);
+  if (std::string why_not = WhyItStays(agent); !why_not.empty()) {
+    if (why_not != attendee.told_to_stay) {
+      attendee.told_to_stay = why_not;
+      Log(attendee.node.node_id, absl::StrCat("has to stay, although ", why, ": ", why_not));
+    }
+    return Tell(agent, LeaveAnswer{.may_leave = false, .why_not = std::move(why_not)});
+  }
+  Tell(agent, LeaveAnswer{.may_leave = true});
+  Leaving(agent, why, now);
+}
+
+std::string Job::WhyItStays(AttendeeId agent) const {
+  if (AnySucceeded()) return "workers of other nodes have finished, and would have to begin again";
+  const int others = roster_.CountOthersThatStay(agent);
+  if (others >= settings_.min_nodes) return "";
+  const std::string why = WhyNodeIsNeeded(settings_.min_nodes, settings_.max_nodes, others + 1);
+  const bool is_elastic = settings_.min_nodes < settings_.max_nodes;
+  return is_elastic && roster_.FindOutOfTouchMember() != nullptr ? why + " in touch" : why;
+}
+
 void Job::Leave(AttendeeId agent, const std::string& why, TimePoint now, TimePoint gone_by,
                 std::optional<Duration> silence) {
   Changed();
@@ -397,6 +427,8 @@ void Job::TellAgain(AttendeeId agent) {
     case NodeState::kSucceeded:
       return Tell(agent, assignments_[attendee.group_rank]);
     case NodeState::kStopping:
+      // It knows, or asks again whether it may leave.
+      if (attendee.leaving) return;
       return Tell(agent, Stop{attendee.ran,
                               attendee.ran == round_->number() - 1
                                   ? over_reason_

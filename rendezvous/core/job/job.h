@@ -81,6 +81,11 @@ class Job {
   // for it.
   void Leaving(AttendeeId agent, const std::string& why, TimePoint now);
 
+  // The agent wants to leave, if the job can go on without it, and last had workers in `round`. It
+  // is answered. As many may leave, one after another, as leave min_nodes that stay, spares among
+  // them.
+  void AskToLeave(AttendeeId agent, RoundId round, const std::string& why, TimePoint now);
+
   // The agent is gone. `why` completes "node b ...": "was lost: its connection ended". Until
   // `gone_by` its workers may still run, and no round starts. If it was lost, nothing was heard
   // from it for `silence`; somewhere in that time it failed.
@@ -185,6 +190,8 @@ class Job {
   // The current round has run since before this daemon was started, for all that is known.
   void ResumeHistory(TimePoint now);
   bool AnySucceeded() const { return !succeeded_.empty(); }
+  // Why the job cannot go on without this node; empty: it can.
+  std::string WhyItStays(AttendeeId agent) const;
 
   // Something in the result of Record, other than the times, has changed.
   void Changed() { outbox_->changed_jobs.insert(run_id_); }

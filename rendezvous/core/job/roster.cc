@@ -60,6 +60,13 @@ const Attendee* Roster::FindOutOfTouchMember() const {
   return nullptr;
 }
 
+int Roster::CountOthersThatStay(AttendeeId agent) const {
+  return static_cast<int>(
+      std::count_if(attendees_.begin(), attendees_.end(), [agent](const auto& entry) {
+        return entry.first != agent && !entry.second.leaving && !entry.second.out_of_touch;
+      }));
+}
+
 std::vector<NodeSnapshot> Roster::Describe(const std::vector<Placement>& members,
                                            TimePoint now) const {
   std::vector<NodeSnapshot> nodes;

@@ -37,6 +37,7 @@ struct Attendee {
   RoundNumber ran = kNoRound;  // the last round it was to start workers in
   bool out_of_touch = false;
   bool stopped = false;
+  std::string told_to_stay{};        // why, as it was logged last; not recorded
   std::optional<TimePoint> heard{};  // when it was last
   std::optional<TimePoint> since{};  // when `state` began; nullopt: before the job was resumed
 
@@ -68,6 +69,8 @@ class Roster {
   void Enter(AttendeeId agent, const NodeInfo& node, TimePoint now);
   // It no longer attends, and is returned. If its workers may run until `gone_by`, it was lost.
   Attendee Remove(AttendeeId agent, TimePoint gone_by);
+  // Those that attend and are in touch, and neither leave nor are this one.
+  int CountOthersThatStay(AttendeeId agent) const;
   // The job continues without the nodes that were lost: when the others leave, it does not wait for
   // them.
   void ForgetLost() { lost_.clear(); }

@@ -18,6 +18,7 @@ namespace {
 
 using rendezvous::Assignment;
 using rendezvous::Evicted;
+using rendezvous::LeaveAnswer;
 using rendezvous::Stop;
 using rendezvous::TimePoint;
 using rendezvous::Verdict;
@@ -90,6 +91,9 @@ struct Text {
     return report.outcome.succeeded ? "report success" : "report failure";
   }
   std::string operator()(const SayLeaving&) const { return "leaving"; }
+  std::string operator()(const AskToLeave& ask) const {
+    return absl::StrCat("ask to leave round ", ask.round.number, " (", ask.reason, ")");
+  }
   std::string operator()(const SayGoodbye&) const { return "goodbye"; }
   std::string operator()(const Finish&) const { return "finish"; }
   std::string operator()(const Tell& tell) const {
@@ -136,11 +140,14 @@ Assignment PlaceAmong(rendezvous::RoundNumber round, int nodes) {
   return place;
 }
 
+constexpr int kOlder = rendezvous::kLeaveAnswers - 1;
+
 // Of two to three nodes, and about to have a place.
-AgentCore Elastic(bool serves_rendezvous) {
+AgentCore Elastic(bool serves_rendezvous, int version = kOlder) {
   AgentCore core(Fitness::HealthCheck::kNone, seconds(30),
                  {.min_nodes = 2, .max_nodes = 3, .serves_rendezvous = serves_rendezvous});
   (void)core.Begin();
+  (void)core.OnDirective(rendezvous::Welcome{.version = version}, At(seconds(0)));
   return core;
 }
 
@@ -200,7 +207,52 @@ TEST_F(AgentCoreTest, SignalEndsTheRun) {
   EXPECT_EQ(Of(core_.OnWorkersGone({.end = GroupEnd::kStopped})), "[gone: stopped]; goodbye");
 }
 
+// Two nodes that were drained together left a job that could spare one of them.
+TEST_F(AgentCoreTest, DrainedNodeAsksWhetherTheJobCanSpareIt) {
+  AgentCore core = Elastic(/*serves_rendezvous=*/false, rendezvous::kLeaveAnswers);
+  EXPECT_EQ(Of(core.OnDrained(kDrains)), "") << "there is no round yet";
+  (void)core.OnDirective(PlaceAmong(0, 2), At(seconds(0)));
+  const std::string asks = "ask to leave round 0 (Slurm drains it (bad fan))";
+  EXPECT_EQ(Of(core.OnDrained(kDrains)), asks) << "a spare may wait";
+  const LeaveAnswer stay{.why_not = "the job needs 2 nodes, and has 2"};
+  EXPECT_EQ(Of(core.OnDirective(stay, At(seconds(1)))),
+            "\"this node stays in the job, although Slurm drains it (bad fan): the job needs 2 "
+            "nodes, and has 2\"");
+  EXPECT_EQ(Of(core.OnDrained(kDrains)), asks);
+  EXPECT_EQ(Of(core.OnDirective(stay, At(seconds(2)))), "") << "it was said";
+  EXPECT_EQ(Of(core.OnDrained(kDrains)), asks);
+  EXPECT_EQ(Of(core.OnDirective(LeaveAnswer{.may_leave = true}, At(seconds(3)))),
+            "\"this node leaves the job, as Slurm drains it (bad fan); the workers have 30 s to "
+            "stop\"; [drained: Slurm drains it (bad fan)]; leaving; end; [stopping: SIGTERM]; stop "
+            "with SIGTERM");
+  EXPECT_EQ(Of(core.OnDirective(LeaveAnswer{.may_leave = true}, At(seconds(4)))), "");
+  EXPECT_EQ(Of(core.OnDrained(kDrains)), "");
+  EXPECT_EQ(Of(core.OnWorkersGone({.end = GroupEnd::kStopped})), "[gone: stopped]; goodbye");
+}
+
+TEST_F(AgentCoreTest, DrainedNodeThatServesTheRendezvousAsksNobody) {
+  AgentCore core = Elastic(/*serves_rendezvous=*/true, rendezvous::kLeaveAnswers);
+  (void)core.OnDirective(PlaceAmong(0, 3), At(seconds(0)));
+  EXPECT_EQ(Of(core.OnDrained(kDrains)),
+            "\"this node stays in the job, although Slurm drains it (bad fan): the rendezvous is "
+            "served here\"");
+}
+
+TEST_F(AgentCoreTest, AnswerThatComesWhenTheWorkersAreStoppingChangesOnlyWhatFollows) {
+  AgentCore core = Elastic(/*serves_rendezvous=*/false, rendezvous::kLeaveAnswers);
+  (void)core.OnDirective(PlaceAmong(0, 3), At(seconds(0)));
+  (void)core.OnDrained(kDrains);
+  (void)core.OnDirective(Stop{0, "a node has come", 7}, At(seconds(1)));
+  EXPECT_EQ(Of(core.OnDirective(LeaveAnswer{.why_not = "it is needed"}, At(seconds(2)))),
+            "\"this node stays in the job, although Slurm drains it (bad fan): it is needed\"");
+  EXPECT_EQ(Of(core.OnDirective(LeaveAnswer{.may_leave = true}, At(seconds(2)))),
+            "\"this node leaves the job, as Slurm drains it (bad fan)\"; [drained: Slurm drains it "
+            "(bad fan)]; leaving");
+  EXPECT_EQ(Of(core.OnWorkersGone({.end = GroupEnd::kStopped})), "[gone: stopped]; goodbye");
+}
+
 // A job of MIN:MAX nodes went on with a node that was to be repaired, until the whole job ended.
+// Beside a rendezvous that does not answer each node decides for itself.
 TEST_F(AgentCoreTest, DrainedNodeLeavesAJobThatCanSpareIt) {
   AgentCore core = Elastic(/*serves_rendezvous=*/false);
   EXPECT_EQ(Of(core.OnDrained(kDrains)), "") << "there is no round yet";
@@ -221,7 +273,8 @@ TEST_F(AgentCoreTest, DrainedNodeThatTheJobNeedsSaysSoOnce) {
     EXPECT_EQ(Of(core.OnDrained(kDrains)), "");
     return first;
   };
-  const AgentCore fixed(Fitness::HealthCheck::kNone, seconds(30), {.min_nodes = 3, .max_nodes = 3});
+  AgentCore fixed(Fitness::HealthCheck::kNone, seconds(30), {.min_nodes = 3, .max_nodes = 3});
+  (void)fixed.OnDirective(rendezvous::Welcome{.version = kOlder}, At(seconds(0)));
   EXPECT_EQ(
       said(fixed, 3),
       "\"this node stays in the job, although Slurm drains it (bad fan): the job needs all of "
@@ -273,6 +326,22 @@ TEST_F(AgentCoreTest, WorkersThatWereNotToldToStopAreNotBlamedForBeingKilled) {
                                                .status = worker::ExitStatus{.signal = SIGKILL},
                                                .stopped_by_group = true}}})),
             "[gone: stopped]; wait; [joining]; join after 0");
+}
+
+// "It said that a second signal kills them at once, and a second `kill` did nothing."
+TEST_F(AgentCoreTest, SigtermInSlurmSaysWhatKillsTheWorkers) {
+  const auto said = [](int signal) {
+    AgentCore core(Fitness::HealthCheck::kNone, seconds(30), {}, /*sigterm_counts_once=*/true);
+    (void)core.Begin();
+    (void)core.OnDirective(Place(0), At(seconds(0)));
+    return std::get<Tell>(core.OnSignal(signal).front()).sentence;
+  };
+  EXPECT_EQ(said(SIGTERM),
+            "received SIGTERM; the workers have 30 s to stop, and SIGINT kills them at once; "
+            "SIGTERM does not, as Slurm repeats it");
+  EXPECT_EQ(said(SIGINT),
+            "received SIGINT; the workers have 30 s to stop, and a second signal kills them at "
+            "once");
 }
 
 TEST_F(AgentCoreTest, SignalSaysHowLongTheWorkersHave) {
@@ -328,22 +397,6 @@ TEST_F(AgentCoreTest, AssignmentThatComesAfterTheDeadlineStartsNobody) {
 }
 
 TEST_F(AgentCoreTest, WorkersThatTheGuardKilledAreNoFailure) {
-// "It said that a second signal kills them at once, and a second `kill` did nothing."
-TEST_F(AgentCoreTest, SigtermInSlurmSaysWhatKillsTheWorkers) {
-  const auto said = [](int signal) {
-    AgentCore core(Fitness::HealthCheck::kNone, seconds(30), {}, /*sigterm_counts_once=*/true);
-    (void)core.Begin();
-    (void)core.OnDirective(Place(0), At(seconds(0)));
-    return std::get<Tell>(core.OnSignal(signal).front()).sentence;
-  };
-  EXPECT_EQ(said(SIGTERM),
-            "received SIGTERM; the workers have 30 s to stop, and SIGINT kills them at once; "
-            "SIGTERM does not, as Slurm repeats it");
-  EXPECT_EQ(said(SIGINT),
-            "received SIGINT; the workers have 30 s to stop, and a second signal kills them at "
-            "once");
-}
-
   Run();
   EXPECT_EQ(Of(core_.OnLostTouch()),
             "[fenced: the workers may not run any longer without a rendezvous]; \"the workers may "

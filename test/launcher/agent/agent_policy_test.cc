@@ -46,6 +46,9 @@ struct Text {
   std::string operator()(const SayLeaving& leaving) const {
     return absl::StrCat("leaving (", leaving.reason, ")");
   }
+  std::string operator()(const AskToLeave& ask) const {
+    return absl::StrCat("ask to leave round ", ask.round.number, " (", ask.reason, ")");
+  }
   std::string operator()(const SayGoodbye& goodbye) const {
     return absl::StrCat("goodbye (", goodbye.reason, ")");
   }
@@ -302,7 +305,9 @@ TEST_F(AgentPolicyTest, VerdictAfterASignalKeepsTheInterruption) {
 TEST_F(AgentPolicyTest, DrainedNodeLeavesAndTellsTheOthersMeanwhile) {
   EXPECT_EQ(Of(policy_.OnDrained(kDrains)), "") << "nothing runs yet";
   Run();
-  EXPECT_EQ(Of(policy_.OnDrained(kDrains)), "leaving (Slurm drains it); stop with SIGTERM");
+  EXPECT_EQ(Of(policy_.OnDrained(kDrains)), "ask to leave round 0 (Slurm drains it)");
+  EXPECT_EQ(Of(policy_.OnMayLeave(kDrains)), "leaving (Slurm drains it); stop with SIGTERM");
+  EXPECT_EQ(Of(policy_.OnMayLeave(kDrains)), "") << "it is leaving";
   EXPECT_EQ(Of(policy_.OnDrained(kDrains)), "") << "it is leaving";
   EXPECT_EQ(Of(policy_.OnDirective(Stop{0, "a node is leaving", kLife})),
             "warn \"round 0 is over: a node is leaving\"");
@@ -314,11 +319,31 @@ TEST_F(AgentPolicyTest, DrainedNodeLeavesAndTellsTheOthersMeanwhile) {
 
 TEST_F(AgentPolicyTest, SignalToADrainedNodeLeavesItsWorkersTheirTime) {
   Run();
-  EXPECT_EQ(Of(policy_.OnDrained(kDrains)), "leaving (Slurm drains it); stop with SIGTERM");
+  EXPECT_EQ(Of(policy_.OnMayLeave(kDrains)), "leaving (Slurm drains it); stop with SIGTERM");
   EXPECT_EQ(Of(policy_.OnSignal(SIGTERM)), "");
   EXPECT_EQ(Of(policy_.OnSignal(SIGINT)), "kill");
   EXPECT_EQ(Of(policy_.OnWorkersGone(false)), "goodbye (interrupted by SIGTERM)");
   ExpectInterrupted(SIGTERM);
+}
+
+TEST_F(AgentPolicyTest, NodeThatMayLeaveDoesSoWhateverHasBecomeOfItsWorkersMeanwhile) {
+  // Its worker has failed, and no Stop will come.
+  Run();
+  EXPECT_EQ(Of(policy_.OnFirstFailure(kExit3)), "report round 0 failed: exited with code 3");
+  EXPECT_EQ(Of(policy_.OnMayLeave(kDrains)), "leaving (Slurm drains it)");
+  EXPECT_EQ(Of(policy_.OnWorkersGone(false)), "goodbye (Slurm drains it)");
+  // They have succeeded.
+  policy_ = {};
+  Run();
+  EXPECT_EQ(Of(policy_.OnWorkersGone(true)), "report round 0 succeeded");
+  EXPECT_EQ(Of(policy_.OnMayLeave(kDrains)), "goodbye (Slurm drains it)");
+  // It was out of touch for too long, and has asked for the next round.
+  policy_ = {};
+  Run();
+  (void)policy_.OnFenced("nothing was heard");
+  EXPECT_EQ(Of(policy_.OnWorkersGone(false)), "join after 0");
+  EXPECT_EQ(Of(policy_.OnMayLeave(kDrains)), "goodbye (Slurm drains it)");
+  EXPECT_EQ(Of(policy_.OnMayLeave(kDrains)), "");
 }
 
 TEST_F(AgentPolicyTest, NodeThatIsDrainedWhenItsWorkersHaveSucceededWaitsForTheOthers) {

@@ -4,10 +4,10 @@
 //                        a new one; timeouts of 60 s and 600 s unless given; trust: refusals count;
 //                        tells: its ranks tell of their steps; places: where the daemon may be
 //   join NODE [after=N]
-//   started N | exited N | leaving REASON
+//   started N | exited N | leaving REASON | ask REASON
 //   leave [REASON]
-//   welcome [lease=MS] [beat=MS] [durable] [secret=TEXT]
-//   heard N | waiting | start N | stop N | verdict | notice | evicted | refused
+//   welcome [lease=MS] [beat=MS] [durable] [secret=TEXT] [version=N]
+//   heard N | waiting | start N | stop N | verdict | notice | evicted | refused | stay | go
 //                        directives; over=N: of another connection than the last
 //   ended CAUSE [refused] [unresolved] [foreign] [over=N]
 //   paused SENT_MS | gone
@@ -67,6 +67,9 @@ struct EventText {
   }
   std::string operator()(const Leaving& leaving) const {
     return absl::StrCat("leaving: ", leaving.reason);
+  }
+  std::string operator()(const AskToLeave& asked) const {
+    return absl::StrCat("ask to leave round ", asked.round.number, ": ", asked.reason);
   }
   std::string operator()(const Goodbye& goodbye) const {
     return goodbye.reason.empty() ? "goodbye" : absl::StrCat("goodbye: ", goodbye.reason);
@@ -176,6 +179,8 @@ class Player {
       attendance_->Say(WorkersExited{{kLife, Number(words)}, {.succeeded = true}});
     } else if (command == "leaving") {
       attendance_->Say(Leaving{words.At(0)});
+    } else if (command == "ask") {
+      attendance_->Say(AskToLeave{{kLife, 0}, words.At(0)});
     } else if (command == "leave") {
       attendance_->Leave(words.size() > 0 ? words.At(0) : "", now);
     } else {
@@ -207,7 +212,8 @@ class Player {
                      .lease = words.GetMs("lease", {}),
                      .incarnation = kLife,
                      .durable = Says(words, "durable"),
-                     .knock_secret = words.Get("secret", "")};
+                     .knock_secret = words.Get("secret", ""),
+                     .version = words.Get("version", 1)};
     }
     if (command == "heard") return Heard{Number(words)};
     if (command == "waiting") return Waiting{.round = 0, .sentence = "1 of 2 nodes is here"};
@@ -224,6 +230,8 @@ class Player {
     if (command == "verdict") return Verdict{.sentence = "job 'job' succeeded"};
     if (command == "notice") return Notice{"something to know"};
     if (command == "evicted") return Evicted{"it was silent for its lease"};
+    if (command == "stay") return LeaveAnswer{.why_not = "the job needs it"};
+    if (command == "go") return LeaveAnswer{.may_leave = true};
     if (command == "refused") return Refused{"the job wants another number of nodes"};
     return std::nullopt;
   }

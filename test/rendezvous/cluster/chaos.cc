@@ -43,6 +43,12 @@ void Chaos::Strike() {
     daemons_.StrikeMemory();
   } else if (what < 95) {
     Swizzle();
+  } else if (what < 97) {
+    // Several nodes of a job at once.
+    world_.incidents.Count(Incident::kNodeDrained);
+    for (const auto& host : hosts_) {
+      if (world_.random.Chance(1, 2)) host->DrainNode();
+    }
   } else {
     // Nothing: the cluster has some peace.
   }

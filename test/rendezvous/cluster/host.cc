@@ -77,6 +77,10 @@ void Host::TerminateAgent() {
   if (agent_ != nullptr) agent_->Terminate();
 }
 
+void Host::DrainNode() {
+  if (agent_ != nullptr) agent_->Drain(1 + static_cast<int>(world_.random.Below(3)));
+}
+
 void Host::StopAgent(Duration duration) {
   if (agent_ == nullptr || agent_->stopped()) return;
   world_.Log("host ", index_, ": its agent is stopped for ", duration / milliseconds(1), " ms");

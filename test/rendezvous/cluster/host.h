@@ -25,6 +25,8 @@ class Host {
   void KillAgent();
   // SIGTERM: the agent ends by itself, but not while it is stopped.
   void TerminateAgent();
+  // The node is drained, for some seconds.
+  void DrainNode();
   void StopAgent(Duration duration);
   void PowerOff();
   void PowerOn();

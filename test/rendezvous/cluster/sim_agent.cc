@@ -24,12 +24,21 @@ SimAgent::SimAgent(World world, Options options, std::function<void()> on_ended)
       options_(std::move(options)),
       on_ended_(std::move(on_ended)),
       process_(std::make_shared<Process>(world.scheduler, world.random)),
-      core_(options_.health_check, seconds(30)),
+      core_(options_.health_check, seconds(30),
+            {.min_nodes = options_.request.settings.min_nodes,
+             .max_nodes = options_.request.settings.max_nodes}),
       attendance_(world, options_.host, process_, options_.clock_offset,
                   [this](const Attendance::Action& action) { OnAction(action); }) {}
 
 void SimAgent::Terminate() {
   process_->Do([this] { Perform(core_.OnSignal(SIGTERM)); });
+}
+
+void SimAgent::Drain(int times) {
+  if (times == 0) return;
+  process_->Do([this] { Perform(core_.OnDrained("it is drained")); });
+  process_->After(world_.random.Between(seconds(1), seconds(3)),
+                  [this, times] { Drain(times - 1); });
 }
 
 void SimAgent::OnAction(const Attendance::Action& action) {
@@ -52,6 +61,9 @@ void SimAgent::OnDirective(const Directive& directive) {
   }
   if (const auto* waiting = std::get_if<Waiting>(&directive); waiting && waiting->spare) {
     world_.incidents.Count(Incident::kSpare);
+  }
+  if (const auto* answer = std::get_if<LeaveAnswer>(&directive)) {
+    world_.incidents.Count(answer->may_leave ? Incident::kMayLeave : Incident::kHasToStay);
   }
   Perform(core_.OnDirective(directive, Now()));
 }
@@ -176,6 +188,10 @@ void SimAgent::Do(const launcher::ReportExited& report) {
 
 void SimAgent::Do(const launcher::SayLeaving& leaving) {
   attendance_.Say(Leaving{leaving.reason});
+}
+
+void SimAgent::Do(const launcher::AskToLeave& ask) {
+  attendance_.Say(AskToLeave{ask.round, ask.reason});
 }
 
 void SimAgent::Do(const launcher::SayGoodbye& goodbye) {

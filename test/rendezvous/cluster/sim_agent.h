@@ -38,6 +38,8 @@ class SimAgent {
   void Begin() { Perform(core_.Begin()); }
   // SIGTERM from its user.
   void Terminate();
+  // Its node is drained: it asks so many times whether it may leave.
+  void Drain(int times);
   void Stop() { process_->Stop(); }
   void Continue() { process_->Continue(); }
   bool stopped() const { return process_->stopped(); }
@@ -68,6 +70,7 @@ class SimAgent {
   void Do(const launcher::ReportStarted& report);
   void Do(const launcher::ReportExited& report);
   void Do(const launcher::SayLeaving& leaving);
+  void Do(const launcher::AskToLeave& ask);
   void Do(const launcher::SayGoodbye& goodbye);
   void Do(const launcher::Finish&);
   void Do(const launcher::Tell&) {}

@@ -14,6 +14,7 @@
 //   started NODE round=N [of=NODE] of=: of the job that this other node attends
 //   succeeded NODE round=N         its workers have all exited with 0
 //   failed NODE round=N rank=R code=C | signal=S [final=1] [before_first_beat=1]
+//   ask NODE WHY round=N           it wants to leave
 //   leaving NODE WHY · leave NODE [why=WHY] · lost NODE WHY (its connection is gone)
 //   dead NODE session=S (its guard says so)
 //   drain WHY · close WHY · tick
@@ -193,6 +194,8 @@ class Player {
                          now);
     } else if (command == "leaving") {
       coordinator_->Hear(agent, Leaving{words.At(1)}, now);
+    } else if (command == "ask") {
+      coordinator_->Hear(agent, AskToLeave{round, words.At(1)}, now);
     } else if (command == "leave") {
       coordinator_->Hear(agent, Goodbye{words.Has("why") ? words.Get("why", "") : ""}, now);
     } else if (command == "lost") {
@@ -290,7 +293,9 @@ TEST(CoordinatorVersionTest, WhereThereIsNoneItIsSaidWhoIsToBeBroughtUpToDate) {
 // "A daemon was upgraded under a job": the agent comes back to one that no longer speaks with it.
 TEST(CoordinatorVersionTest, WhoComesBackIsAskedAgain) {
   Coordinator coordinator(Coordinator::Options{.speaks = {2, 3}});
-  coordinator.Hear(1, OneNode("a"), TimePoint{});
+  JoinRequest request = OneNode("a");
+  request.speaks = {1, 2};
+  coordinator.Hear(1, request, TimePoint{});
   EXPECT_EQ(std::get<Welcome>(coordinator.TakeOutbox().directives.at(0).directive()).version, 2);
   coordinator.Hear(2, Resume{OneNode("a").session, 1, {2, 3}}, TimePoint{});
   const Outbox back = coordinator.TakeOutbox();

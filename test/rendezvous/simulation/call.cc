@@ -27,6 +27,8 @@ std::string CallText(const Call& event) {
       return absl::StrCat("a", event.agent, " failed round ", event.round, " rank ", event.rank);
     case CallKind::kLeaving:
       return absl::StrCat("a", event.agent, " leaving");
+    case CallKind::kAskToLeave:
+      return absl::StrCat("a", event.agent, " asks to leave round ", event.round);
     case CallKind::kLeave:
       return absl::StrCat("a", event.agent, " leave");
     case CallKind::kLost:

@@ -14,6 +14,7 @@ enum class CallKind {
   kSucceeded,
   kFailed,
   kLeaving,
+  kAskToLeave,
   kLeave,
   kLost,
   kTick,
@@ -24,8 +25,8 @@ enum class CallKind {
 struct Call {
   CallKind kind = CallKind::kTick;
   AgentId agent = 0;                     // 0 for the last three
-  RoundNumber round = kNoRound;          // kStarted, kSucceeded, kFailed
-  Incarnation incarnation = 0;           // for the same three: the life of the job
+  RoundNumber round = kNoRound;          // kStarted, kSucceeded, kFailed, kAskToLeave
+  Incarnation incarnation = 0;           // for the same four: the life of the job
   int rank = -1;                         // kFailed: the worker
   const JoinRequest* request = nullptr;  // kJoin; owned by the caller, read during the call only
   // kTick: how long after its deadline it comes because the process was halted; zero without a

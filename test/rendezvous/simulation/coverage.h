@@ -22,6 +22,8 @@ enum class Happening {
   kLeaseExpired,     // a silent node was removed
   kLost,             // a stream ended without a goodbye
   kDrained,          // a node sent Leaving while its workers ran
+  kMayLeave,         // a node asked whether it may leave, and the job could go on without it
+  kHasToStay,        // or could not
   kLeftWhileAsking,  // a node left a round that was gathering
   kJoinAfterEnd,     // a node joined a job that already had its verdict
   kHalt,             // the clock jumped, and no lease expired because of it
@@ -31,7 +33,7 @@ enum class Happening {
   kClosed,
   kJobForgotten,
 };
-inline constexpr std::array<std::string_view, 21> kHappeningNames = {"round started",
+inline constexpr std::array<std::string_view, 23> kHappeningNames = {"round started",
                                                                      "round shrank",
                                                                      "scale-up",
                                                                      "rank kept",
@@ -44,6 +46,8 @@ inline constexpr std::array<std::string_view, 21> kHappeningNames = {"round star
                                                                      "lease expired",
                                                                      "node lost",
                                                                      "node drained",
+                                                                     "node may leave",
+                                                                     "node has to stay",
                                                                      "left while asking",
                                                                      "join after end",
                                                                      "halt",

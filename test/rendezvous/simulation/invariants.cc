@@ -30,14 +30,14 @@ bool IsReport(CallKind kind) {
 }  // namespace
 
 const char* NameOf(Check check) {
-  constexpr std::array<const char*, 20> kNames = {
+  constexpr std::array<const char*, 21> kNames = {
       "rounds increase", "ranks partition",   "old rounds fenced",
       "wait bounded",    "round size",        "stop before start",
       "all are stopped", "restart budget",    "sticky ranks",
       "one verdict",     "verdict is true",   "end is end",
       "places are kept", "spares are needed", "leases",
       "deadlines",       "addressee",         "only with cause",
-      "forgotten",       "snapshot is true"};
+      "enough stay",     "forgotten",         "snapshot is true"};
   static_assert(static_cast<size_t>(Check::kSnapshotIsTrue) + 1 == kNames.size());
   return kNames[static_cast<size_t>(check)];
 }
@@ -61,8 +61,10 @@ void Invariants::ObserveOld(const Call& event, const JobSnapshot& before,
 }
 
 void Invariants::Observe(const Call& event, const Outbox& outbox, TimePoint now) {
+  may_leave_.reset();
   const Expected expected = Apply(event, now);
   CheckExpected(event, expected, outbox.directives);
+  CheckAnswer(event, outbox.directives);
   HearAll(event, outbox, now);
   CheckForgotten(outbox);
   due_.reset();
@@ -97,6 +99,11 @@ Invariants::Expected Invariants::Apply(const Call& event, TimePoint now) {
   sender.heard = now;
   switch (event.kind) {
     case CallKind::kJoin:
+      if (sender.leaving && sender.phase == Phase::kIdle && !job.verdict) {
+        // It has not heard yet that it may leave.
+        may_leave_ = true;
+        return Expected::kAnything;
+      }
       sender.request = *event.request;
       sender.phase = Phase::kAsking;
       sender.asked = now;
@@ -113,6 +120,8 @@ Invariants::Expected Invariants::Apply(const Call& event, TimePoint now) {
       coverage_.Count(Happening::kDrained);
       RoundIsOver(job, now);
       return Expected::kAnything;
+    case CallKind::kAskToLeave:
+      return ApplyQuestion(event, sender, now);
     case CallKind::kLost:
       coverage_.Count(Happening::kLost);
       [[fallthrough]];
@@ -143,6 +152,24 @@ Invariants::Expected Invariants::ApplyReport(const Call& event, Attendance& send
     }
   }
   return job.must_end ? Expected::kAnything : Expected::kNothing;
+}
+
+Invariants::Expected Invariants::ApplyQuestion(const Call& event, Attendance& sender,
+                                               TimePoint now) {
+  ModelJob& job = *sender.job;
+  if (job.verdict) return Expected::kNothing;
+  if (!sender.leaving && (sender.phase == Phase::kAsking || sender.round != event.round)) {
+    return Expected::kFenced;
+  }
+  const auto stay = std::count_if(attendances_.begin(), attendances_.end(), [&](const auto& entry) {
+    return entry.second.job == &job && !entry.second.leaving && &entry.second != &sender;
+  });
+  const bool any_finished = job.running && job.succeeded > 0;
+  may_leave_ = sender.leaving || (stay >= job.settings.min_nodes && !any_finished);
+  coverage_.Count(*may_leave_ ? Happening::kMayLeave : Happening::kHasToStay);
+  if (!*may_leave_ || std::exchange(sender.leaving, true)) return Expected::kAnything;
+  if (sender.phase == Phase::kStarted) RoundIsOver(job, now);
+  return Expected::kAnything;
 }
 
 void Invariants::RoundIsOver(ModelJob& job, TimePoint now) {
@@ -198,6 +225,20 @@ void Invariants::CheckFenced(const Call& event, const std::vector<Outgoing>& dir
   }
   Violate(Check::kOldRoundsFenced, "\"", CallText(event),
           "\" names a round that is over and was not answered so");
+}
+
+void Invariants::CheckAnswer(const Call& event, const std::vector<Outgoing>& directives) {
+  int answers = 0;
+  for (const Outgoing& outgoing : directives) {
+    const auto* answer = std::get_if<LeaveAnswer>(&outgoing.directive());
+    if (answer == nullptr) continue;
+    ++answers;
+    if (outgoing.to == event.agent && answer->may_leave == may_leave_) continue;
+    Violate(Check::kEnoughStay, "after \"", CallText(event), "\" a", outgoing.to,
+            answer->may_leave ? " may leave" : " has to stay");
+  }
+  if (answers == (may_leave_ ? 1 : 0)) return;
+  Violate(Check::kEnoughStay, "\"", CallText(event), "\" is answered ", answers, " times");
 }
 
 void Invariants::CheckForgotten(const Outbox& outbox) {

@@ -37,6 +37,7 @@ enum class Check {
   kDeadlines,        // NextDeadline is not later than what is due
   kAddressee,        // directives go only to agents that attend
   kOnlyWithCause,    // an event that changes nothing has no effects
+  kEnoughStay,       // a node that asks may leave exactly if enough others stay
   kForgotten,        // a job is forgotten exactly when its last agent is gone
   kSnapshotIsTrue,   // Describe agrees with what the agents were told
 };
@@ -137,11 +138,13 @@ class Invariants {
   // Applies the event to the model, before the outcome is checked.
   Expected Apply(const Call& event, TimePoint now);
   Expected ApplyReport(const Call& event, Attendance& sender, TimePoint now);
+  Expected ApplyQuestion(const Call& event, Attendance& sender, TimePoint now);
   void RoundIsOver(ModelJob& job, TimePoint now);
   void Forget(AgentId agent, TimePoint now);
 
   void CheckExpected(const Call& event, Expected expected, const std::vector<Outgoing>& directives);
   void CheckFenced(const Call& event, const std::vector<Outgoing>& directives);
+  void CheckAnswer(const Call& event, const std::vector<Outgoing>& directives);
   void HearAll(const Call& event, const Outbox& outbox, TimePoint now);
   void Hear(const Call& event, const Outgoing& outgoing, TimePoint now);
   void HearWelcome(const Call& event, AgentId agent, const Welcome& welcome, TimePoint now);
@@ -165,6 +168,7 @@ class Invariants {
 
   const Duration slack_;
   bool draining_ = false;
+  std::optional<bool> may_leave_;  // the observed call's sender, if it is to be told
   std::map<std::string, ModelJob> jobs_;
   // Forgotten jobs, and when the workers of their lost nodes are dead.
   std::map<std::string, TimePoint> busy_names_;

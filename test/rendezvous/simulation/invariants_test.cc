@@ -156,6 +156,42 @@ TEST_F(InvariantsTest, TrueHistoryOfRestartSpareAndEndIsNotFaulted) {
   EXPECT_EQ(invariants_.coverage()[Happening::kRestart], 1);
 }
 
+// Job "j" of three nodes needs two.
+TEST_F(InvariantsTest, OneOfTwoThatWantToLeaveMay) {
+  SeeRoundOfThree();
+  const Directives stops = ToAll({1, 3}, Stop{0, "n2 is leaving"});
+  See(200, {.kind = CallKind::kAskToLeave, .agent = 2, .round = 0},
+      Directives{{2, LeaveAnswer{.may_leave = true}}} + stops);
+  See(200, {.kind = CallKind::kAskToLeave, .agent = 3, .round = 0}, {{3, LeaveAnswer{}}});
+  EXPECT_EQ(Caught(), "nothing");
+  // Asked again, as the answer was lost, or said before it came.
+  See(300, {.kind = CallKind::kAskToLeave, .agent = 2, .round = 0},
+      {{2, LeaveAnswer{.may_leave = true}}});
+  SeeJoin(310, 2, {{2, LeaveAnswer{.may_leave = true}}});
+  EXPECT_EQ(Caught(), "nothing");
+}
+
+TEST_F(InvariantsTest, BothMayLeave) {
+  SeeRoundOfThree();
+  See(200, {.kind = CallKind::kAskToLeave, .agent = 2, .round = 0},
+      Directives{{2, LeaveAnswer{.may_leave = true}}} + ToAll({1, 3}, Stop{0, "n2 is leaving"}));
+  See(200, {.kind = CallKind::kAskToLeave, .agent = 3, .round = 0},
+      {{3, LeaveAnswer{.may_leave = true}}});
+  EXPECT_EQ(Caught(), "enough stay");
+}
+
+TEST_F(InvariantsTest, NodeThatTheJobCanSpareHasToStay) {
+  SeeRoundOfThree();
+  See(200, {.kind = CallKind::kAskToLeave, .agent = 2, .round = 0}, {{2, LeaveAnswer{}}});
+  EXPECT_EQ(Caught(), "enough stay");
+}
+
+TEST_F(InvariantsTest, QuestionIsNotAnswered) {
+  SeeRoundOfTwo();
+  See(200, {.kind = CallKind::kAskToLeave, .agent = 2, .round = 0});
+  EXPECT_EQ(Caught(), "enough stay");
+}
+
 TEST_F(InvariantsTest, RoundNumberIsUsedTwice) {
   SeeRoundOfTwo();
   SeeFailure(300, 1, 0, 0, ToAll({1, 2}, Stop{0, "rank 0 failed"}));

@@ -34,6 +34,9 @@ void SimulatedAgent::OnDirective(const Directive& directive) {
   } else if (const auto* stop = std::get_if<Stop>(&directive)) {
     if (state_ == State::kEnding || stop->round != assignment_.round) return;
     OnStop();
+  } else if (const auto* answer = std::get_if<LeaveAnswer>(&directive)) {
+    if (!answer->may_leave || state_ == State::kEnding) return;
+    LeaveInOrder(HasWorkers() || state_ == State::kStopping);
   } else if (std::holds_alternative<Verdict>(directive)) {
     if (state_ != State::kEnding) LeaveInOrder(HasWorkers() || state_ == State::kStopping);
   } else if (std::holds_alternative<Refused>(directive) ||
@@ -96,6 +99,10 @@ void SimulatedAgent::Terminate() {
   if (state_ == State::kAway || state_ == State::kEnding) return;
   Send(CallKind::kLeaving, kNoRound);
   LeaveInOrder(HasWorkers() || state_ == State::kStopping);
+}
+
+void SimulatedAgent::AskToLeave() {
+  if (HasWorkers()) Send(CallKind::kAskToLeave, assignment_.round);
 }
 
 void SimulatedAgent::LeaveInOrder(bool workers_left) {

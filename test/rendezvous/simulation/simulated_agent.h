@@ -60,6 +60,9 @@ class SimulatedAgent {
 
   // SIGTERM: sends Leaving, stops the workers, sends Leave.
   void Terminate();
+  // Asks whether it may leave, if it has workers. Once it hears that it may, it stops them, and
+  // sends Leave.
+  void AskToLeave();
   // Sends Leave at once, whatever its workers are doing.
   void Quit();
   // The process or its node dies: sends nothing.

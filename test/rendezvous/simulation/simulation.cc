@@ -217,6 +217,8 @@ class Simulation final : public SimulatedAgent::Surroundings {
                                                             .what = "exited with code 1"}}});
       case CallKind::kLeaving:
         return Hear(event.agent, Leaving{"SIGTERM"});
+      case CallKind::kAskToLeave:
+        return Hear(event.agent, AskToLeave{round, "it is drained"});
       case CallKind::kLeave:
         return Hear(event.agent, Goodbye{});
       case CallKind::kLost:
@@ -247,6 +249,10 @@ class Simulation final : public SimulatedAgent::Surroundings {
       Make({.kind = CallKind::kClose});
     } else if (what < 50) {
       halted_until_ = now_ + random_.Between(milliseconds(100), kLongestHalt);
+    } else if (what < 100) {
+      for (const auto& each : nodes_) {
+        if (random_.Chance(1, 3)) each->agent.AskToLeave();
+      }
     } else if (node.agent.away()) {
       return;
     } else if (what < 300) {

@@ -57,6 +57,9 @@ struct Text {
   std::string operator()(const Evicted& evicted) const {
     return absl::StrCat("evicted: ", evicted.sentence);
   }
+  std::string operator()(const LeaveAnswer& answer) const {
+    return answer.may_leave ? "may leave" : absl::StrCat("has to stay: ", answer.why_not);
+  }
   std::string operator()(const LogWanted& wanted) const {
     std::string text = absl::StrCat("bring the log of round ", wanted.round.number, ", ranks");
     for (const RankRange& ranks : wanted.ranks) {

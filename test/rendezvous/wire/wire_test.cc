@@ -235,6 +235,15 @@ TEST(WireTest, WhatIsCountedComesWithBeatsAndFailures) {
   EXPECT_EQ(std::get<WorkersExited>(ThereAndBack(Event(exited))).failed_ago, Duration::zero());
 }
 
+TEST(WireTest, QuestionWhetherItMayLeaveAndItsAnswerComeBackAsTheyWere) {
+  const AskToLeave asked{{7, 3}, "Slurm drains it (bad fan)"};
+  EXPECT_EQ(std::get<AskToLeave>(ThereAndBack(Event(asked))), asked);
+  EXPECT_TRUE(As<LeaveAnswer>(ThereAndBack(LeaveAnswer{.may_leave = true})).may_leave);
+  const auto stay = As<LeaveAnswer>(ThereAndBack(LeaveAnswer{.why_not = "the job needs it"}));
+  EXPECT_FALSE(stay.may_leave);
+  EXPECT_EQ(stay.why_not, "the job needs it");
+}
+
 TEST(WireTest, RefusedComesBackAsItWas) {
   EXPECT_EQ(As<Refused>(ThereAndBack(Refused{"run id \"\" is empty"})).sentence,
             "run id \"\" is empty");

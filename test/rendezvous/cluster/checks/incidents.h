@@ -23,6 +23,7 @@ enum class Incident {
   kAgentStoppedForMinutes,
   kAgentKilled,
   kAgentTerminated,
+  kNodeDrained,
   kPowerLoss,
   kDaemonKilled,
   kDaemonPowerLoss,
@@ -62,6 +63,8 @@ enum class Incident {
   kLeftInPeace,
   kRestart,
   kSpare,
+  kMayLeave,
+  kHasToStay,
   kVerdictSucceeded,
   kVerdictFailed,
   kVerdictTimeout,
@@ -98,7 +101,7 @@ enum class Incident {
   kBatchWithoutSpace,
   kDeathToldToTheNext,
 };
-inline constexpr std::array<std::string_view, 84> kIncidentNames = {
+inline constexpr std::array<std::string_view, 87> kIncidentNames = {
     "partition",
     "one-way loss up",
     "one-way loss down",
@@ -112,6 +115,7 @@ inline constexpr std::array<std::string_view, 84> kIncidentNames = {
     "agent stopped for minutes",
     "agent killed",
     "agent terminated",
+    "node drained",
     "power loss",
     "daemon killed",
     "daemon power loss",
@@ -150,6 +154,8 @@ inline constexpr std::array<std::string_view, 84> kIncidentNames = {
     "job whose nodes are left in peace",
     "restart",
     "spare",
+    "drained node may leave",
+    "drained node has to stay",
     "verdict: succeeded",
     "verdict: worker failed",
     "verdict: join timeout",
