@@ -22,9 +22,12 @@ namespace muster::rendezvous::etcd {
 namespace {
 
 using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
 
 // Between two rounds of asking every member.
 constexpr milliseconds kRoundPause(100);
+// How many times as long as usual a transaction waits for a member at most, where all are slow.
+constexpr int kMostPatience = 8;
 // 8 MiB of values are asked for at most (PageSize), and each has a key. What a watch tells comes in
 // fragments of 1.5 MiB.
 constexpr int kLargestAnswer = 16 << 20;
@@ -71,7 +74,11 @@ class EtcdClient final : public Etcd {
  public:
   EtcdClient(boost::asio::io_context& io, EtcdOptions options,
              std::function<void(const std::string&)> trouble)
-      : io_(io), options_(std::move(options)), trouble_(std::move(trouble)), range_pause_(io) {
+      : io_(io),
+        options_(std::move(options)),
+        trouble_(std::move(trouble)),
+        patience_(options_.patience),
+        range_pause_(io) {
     for (const std::string& name : options_.members) {
       const std::shared_ptr<grpc::Channel> channel = ChannelTo(options_, name);
       members_.push_back({.kv = etcdserverpb::KV::NewStub(channel),
@@ -275,12 +282,15 @@ class EtcdClient final : public Etcd {
     etcdserverpb::TxnRequest request;
     std::function<void(absl::StatusOr<Outcome>)> done;
     std::size_t failed = 0;
+    std::size_t unheard = 0;  // of these, took all of the patience
   };
 
   void Try(const std::shared_ptr<Attempts>& attempts) {
     Call<etcdserverpb::TxnResponse>(
         attempts->request, &Member::kv, &etcdserverpb::KV::StubInterface::async_interface::Txn,
-        [this, attempts](const absl::Status& status, const etcdserverpb::TxnResponse& answer) {
+        [this, attempts, began = Clock::now(), patience = patience_](
+            const absl::Status& status, const etcdserverpb::TxnResponse& answer) {
+          SetPatience(*attempts, status, Clock::now() - began, patience);
           if (status.ok()) return attempts->done(FromWire(answer));
           if (!absl::IsUnavailable(status)) return attempts->done(status);
           // Every member is asked before there is a pause.
@@ -293,7 +303,19 @@ class EtcdClient final : public Etcd {
                 under_way_.erase(number);
                 if (!error) Try(attempts);
               }));
-        });
+        },
+        patience_);
+  }
+
+  // An etcd that is slow would else never be heard: it does what it is asked for, and nobody waits
+  // for the answer. Up to version 3.4 it looks at all keys of a range for each page that is read.
+  void SetPatience(Attempts& attempts, const absl::Status& status, Clock::duration took,
+                   milliseconds patience) {
+    if (status.ok() && took < options_.patience / 2) {
+      patience_ = options_.patience;
+    } else if (!status.ok() && took >= patience && ++attempts.unheard % members_.size() == 0) {
+      patience_ = std::min(2 * patience, kMostPatience * options_.patience);
+    }
   }
 
   // One attempt of a unary call of the service whose stub is `stub`.
@@ -301,39 +323,41 @@ class EtcdClient final : public Etcd {
   void Call(const Request& request, std::unique_ptr<Stub> Member::*stub,
             void (Service::*method)(grpc::ClientContext*, const Request*, Answer*,
                                     std::function<void(grpc::Status)>),
-            std::function<void(const absl::Status&, const Answer&)> done, bool again = true) {
-    WithToken(
-        [this, request, stub, method, again, done = std::move(done)](const absl::Status& status) {
-          if (!status.ok()) return done(status, {});
-          const std::size_t member = member_;
-          const std::string token = token_;
-          const std::uint64_t number = ++last_number_;
-          const auto call = std::make_shared<UnaryCall<Request, Answer>>(io_);
-          call->request = request;
-          Prepare(call->context);
-          call->context.set_deadline(std::chrono::system_clock::now() + options_.patience);
-          under_way_[number] = [call] { call->context.TryCancel(); };
-          auto answered = lifetime_.Guard([this, call, member, token, number, stub, method, again,
-                                           done](const grpc::Status& end) {
-            under_way_.erase(number);
-            if (!end.ok()) {
-              const absl::Status why = Unanswered(member, token, end);
-              // Etcd has done nothing; a take-over must not wait because a token has run out.
-              if (again && IsRefused(end, token)) {
-                return Call<Answer>(call->request, stub, method, done, /*again=*/false);
-              }
-              return done(why, {});
-            }
-            AllIsWell();
-            done(absl::OkStatus(), call->answer);
+            std::function<void(const absl::Status&, const Answer&)> done,
+            std::optional<milliseconds> patience = std::nullopt, bool again = true) {
+    WithToken([this, request, stub, method, patience, again,
+               done = std::move(done)](const absl::Status& status) {
+      if (!status.ok()) return done(status, {});
+      const std::size_t member = member_;
+      const std::string token = token_;
+      const std::uint64_t number = ++last_number_;
+      const auto call = std::make_shared<UnaryCall<Request, Answer>>(io_);
+      call->request = request;
+      Prepare(call->context);
+      call->context.set_deadline(std::chrono::system_clock::now() +
+                                 patience.value_or(options_.patience));
+      under_way_[number] = [call] { call->context.TryCancel(); };
+      auto answered = lifetime_.Guard([this, call, member, token, number, stub, method, patience,
+                                       again, done](const grpc::Status& end) {
+        under_way_.erase(number);
+        if (!end.ok()) {
+          const absl::Status why = Unanswered(member, token, end);
+          // Etcd has done nothing; a take-over must not wait because a token has run out.
+          if (again && IsRefused(end, token)) {
+            return Call<Answer>(call->request, stub, method, done, patience, /*again=*/false);
+          }
+          return done(why, {});
+        }
+        AllIsWell();
+        done(absl::OkStatus(), call->answer);
+      });
+      ((members_[member].*stub)->async()->*method)(
+          &call->context, &call->request, &call->answer,
+          [&io = io_, call, answered = std::move(answered)](grpc::Status end) mutable {
+            boost::asio::post(io, [call = std::move(call), answered = std::move(answered),
+                                   end = std::move(end)]() mutable { answered(end); });
           });
-          ((members_[member].*stub)->async()->*method)(
-              &call->context, &call->request, &call->answer,
-              [&io = io_, call, answered = std::move(answered)](grpc::Status end) mutable {
-                boost::asio::post(io, [call = std::move(call), answered = std::move(answered),
-                                       end = std::move(end)]() mutable { answered(end); });
-              });
-        });
+    });
   }
 
   // The watch of a range is over.
@@ -414,6 +438,7 @@ class EtcdClient final : public Etcd {
   const EtcdOptions options_;
   const std::function<void(const std::string&)> trouble_;
   std::vector<Member> members_;
+  milliseconds patience_;       // with each member, of a transaction
   std::size_t member_ = 0;      // to be asked next
   std::size_t unanswered_ = 0;  // in a row
   std::string token_;

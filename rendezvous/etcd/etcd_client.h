@@ -25,7 +25,8 @@ struct EtcdOptions {
   std::string user;
   std::string password;
   // For one member to answer before the next is asked; about a lease half as long, as that needs no
-  // disk and cannot wait.
+  // disk and cannot wait. A transaction waits up to eight times as long where no member answers in
+  // time.
   std::chrono::milliseconds patience = std::chrono::seconds(1);
 };
 

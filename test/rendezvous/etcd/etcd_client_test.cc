@@ -1,16 +1,20 @@
-// Calls to a real etcd.
+// Calls to a real etcd, and to one that is slow.
 #include "rendezvous/etcd/etcd_client.h"
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "etcd/etcdserver/etcdserverpb/rpc.grpc.pb.h"
 #include "test/support/command.h"
 #include "test/support/run_until.h"
 #include "test/support/temp_dir.h"
@@ -113,6 +117,42 @@ TEST_F(EtcdClientTest, DeletionIsAwaitedWithAnotherTokenWhenOneWasRefused) {
   Ctl({"--user=root:pw", "del", "/m/key"});
   ASSERT_TRUE(test::RunUntil(io_, [&] { return ended.has_value(); }));
   EXPECT_TRUE(ended->ok()) << *ended;
+}
+
+// Takes its time for every transaction.
+class SlowEtcd final : public etcdserverpb::KV::Service {
+ public:
+  explicit SlowEtcd(std::chrono::milliseconds takes) : takes_(takes) {}
+  grpc::Status Txn(grpc::ServerContext*, const etcdserverpb::TxnRequest*,
+                   etcdserverpb::TxnResponse* answer) override {
+    std::this_thread::sleep_for(takes_);
+    answer->set_succeeded(true);
+    return grpc::Status::OK;
+  }
+
+ private:
+  const std::chrono::milliseconds takes_;
+};
+
+// "With a million and a half keys in etcd no daemon could read them any more: each page was asked
+// for again before it had come."
+TEST(SlowEtcdTest, EtcdThatTakesLongerThanUsualIsHeardInTheEnd) {
+  constexpr std::chrono::milliseconds kPatience(100);
+  boost::asio::io_context io;
+  SlowEtcd slow(3 * kPatience);
+  int port = 0;
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+  builder.RegisterService(&slow);
+  const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  const auto client = etcd::ConnectToEtcd(
+      io, {.members = {absl::StrCat("127.0.0.1:", port)}, .patience = kPatience}, {});
+  std::optional<absl::Status> status;
+  client->Transact(
+      {.then = {etcd::Get{"/m/key"}}},
+      [&](const absl::StatusOr<etcd::Outcome>& outcome) { status = outcome.status(); });
+  ASSERT_TRUE(test::RunUntil(io, [&] { return status.has_value(); }));
+  EXPECT_TRUE(status->ok()) << *status;
 }
 
 }  // namespace
