@@ -89,19 +89,12 @@ std::vector<ProcessInfo> ReadProcesses() {
 
 std::vector<ProcessInfo> ReadOwnChildren() {
   std::vector<ProcessInfo> children;
-  bool told = false;
-  // Each thread has a list of those that it started or, the first, has adopted.
-  const std::unique_ptr<DIR, int (*)(DIR*)> tasks(::opendir("/proc/self/task"), ::closedir);
-  while (const dirent* entry = tasks == nullptr ? nullptr : ::readdir(tasks.get())) {
-    if (entry->d_name[0] == '.') continue;
-    std::ifstream list(absl::StrCat("/proc/self/task/", entry->d_name, "/children"));
-    told |= list.is_open();
-    for (pid_t pid; list >> pid;) {
-      if (std::optional<ProcessInfo> info = ReadProcess(pid)) children.push_back(*std::move(info));
-    }
+  std::ifstream list(absl::StrCat("/proc/self/task/", ::getpid(), "/children"));
+  for (pid_t pid; list >> pid;) {
+    if (std::optional<ProcessInfo> info = ReadProcess(pid)) children.push_back(*std::move(info));
   }
-  if (told) return children;
-  // A kernel without CONFIG_PROC_CHILDREN.
+  if (list.is_open()) return children;
+  // A kernel without CONFIG_PROC_CHILDREN, or the /proc of another pid namespace.
   children = ReadProcesses();
   std::erase_if(children, [](const ProcessInfo& info) { return info.parent != ::getpid(); });
   return children;

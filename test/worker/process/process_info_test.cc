@@ -47,7 +47,7 @@ TEST(ProcessInfoTest, OneOfOurOwn) {
   EXPECT_EQ(Describe(*info), info->name + " (pid " + std::to_string(child.pid()) + ")");
 }
 
-TEST(ProcessInfoTest, OwnChildrenAreThoseOfAllThreads) {
+TEST(ProcessInfoTest, OwnChildrenAreThoseOfThreadsThatHaveEndedToo) {
   const Child child;
   std::optional<Child> of_thread;
   std::thread([&] { of_thread.emplace(); }).join();
