@@ -35,17 +35,18 @@ struct Identity {
 };
 
 // Its key is Ed25519 (RFC 8032), derived from the token by HKDF-SHA256 (RFC 5869) with a label that
-// has a version. All its methods may be called on any thread.
+// has a version. All its methods may be called on any thread. Nothing is derived before the first
+// of them is, so that one which nobody asks costs nothing.
 class Authority {
  public:
   explicit Authority(const Token& token);
 
   // What may be known of it by anybody: "muster-" and 16 hexadecimal digits of its public key's
   // hash. The name of the issuer in certificates, and the name that a server proves to clients.
-  const std::string& name() const { return name_; }
+  const std::string& name() const;
 
   // Its own certificate, in PEM: the same wherever and whenever it is made.
-  const std::string& certificate() const { return certificate_; }
+  const std::string& certificate() const;
 
   // A fresh key with a certificate that says what its holder is: Ed25519, from twelve hours before
   // `now` to twelve hours after, as the clocks of nodes may differ. A server proves name() with it
@@ -57,11 +58,14 @@ class Authority {
   std::optional<Role> RoleOf(absl::string_view certificate) const;
 
  private:
-  struct Key;
+  // What follows from the token.
+  struct Derived;
 
-  std::shared_ptr<const Key> key_;
-  std::string name_;
-  std::string certificate_;
+  // With the key and the name; and with the certificate, too.
+  const Derived& derived() const;
+  const Derived& certified() const;
+
+  std::shared_ptr<Derived> derived_;
 };
 
 }  // namespace muster::rendezvous

@@ -116,6 +116,39 @@ TEST(AuthorityTest, ACertificateSaysWhatItsHolderIs) {
             0);
 }
 
+// As X509_set_pubkey has it, which nodes of an older Muster use.
+TEST(AuthorityTest, ItsCertificateIsWhatOpensslsOwnFunctionsMake) {
+  const auto token =
+      Token::Parse("000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f");
+  EXPECT_EQ(Authority(*token).certificate(), R"(-----BEGIN CERTIFICATE-----
+MIIBOTCB7KADAgECAgEBMAUGAytlcDAiMSAwHgYDVQQDDBdtdXN0ZXItNDI4OTZk
+OGY0Y2I3YmI5NjAgFw03MDAxMDEwMDAwMDBaGA85OTk5MTIzMTIzNTk1OVowIjEg
+MB4GA1UEAwwXbXVzdGVyLTQyODk2ZDhmNGNiN2JiOTYwKjAFBgMrZXADIQBHwYYi
+MYJQ0Xmsbwqw2X182SR3xACreK9Hw48xjaQKEaNFMEMwEgYDVR0TAQH/BAgwBgEB
+/wIBADAOBgNVHQ8BAf8EBAMCAgQwHQYDVR0OBBYEFP0esgKLW5oJJZQC0yhV3U//
+tSVpMAUGAytlcANBAJ1T695mVGRJbcCRmYyRglnPX339MChYAWq/g2Rs6R8eN9g1
+OieN80xitzp9+IkV7GFYTtfwDW+33mSRiebhQgo=
+-----END CERTIFICATE-----
+)");
+}
+
+TEST(AuthorityTest, KeysAreWrittenAsOpensslsOwnFunctionsWriteThem) {
+  const Identity identity = Authority(TokenOf('a')).Issue(Role::kAgent, absl::Now());
+  BIO* const in = BIO_new_mem_buf(identity.key.data(), static_cast<int>(identity.key.size()));
+  EVP_PKEY* const key = PEM_read_bio_PrivateKey(in, nullptr, nullptr, nullptr);
+  ASSERT_NE(key, nullptr);
+  BIO* const out = BIO_new(BIO_s_mem());
+  EXPECT_EQ(PEM_write_bio_PKCS8PrivateKey(out, key, nullptr, nullptr, 0, nullptr, nullptr), 1);
+  char* data = nullptr;
+  const long size = BIO_get_mem_data(out, &data);
+  EXPECT_EQ(identity.key, std::string(data, static_cast<std::size_t>(size)));
+  // It is the certificate's.
+  EXPECT_EQ(X509_check_private_key(Read(identity.certificate).get(), key), 1);
+  BIO_free(out);
+  EVP_PKEY_free(key);
+  BIO_free(in);
+}
+
 TEST(AuthorityTest, EachKeyIsANewOne) {
   const Authority authority(TokenOf('a'));
   EXPECT_NE(authority.Issue(Role::kAgent, absl::Now()).key,
