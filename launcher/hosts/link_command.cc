@@ -31,20 +31,21 @@ std::string ShellQuoted(absl::string_view text) {
   return absl::StrCat("'", absl::StrReplaceAll(text, {{"'", "'\\''"}}), "'");
 }
 
-std::string RemoteCommand(const std::string& program, ProgramSource source) {
+std::string RemoteCommand(const std::string& program, ProgramSource source, LoginShell shell) {
   const std::string here = ShellQuoted(program);
-  std::string script;
+  const std::string from_here =
+      absl::StrCat("test -x ", here, " && exec ", here, " ", kHostCommand, "; ");
+  std::string at_once, script;
   if (source != ProgramSource::kShipped) {
-    script = absl::StrCat("test -x ", here, " && exec ", here, " ", kHostCommand,
-                          "; command -v muster >/dev/null && exec muster ", kHostCommand, "; ");
+    (shell == LoginShell::kUsual ? at_once : script) = from_here;
+    absl::StrAppend(&script, "command -v muster >/dev/null && exec muster ", kHostCommand, "; ");
   }
   absl::StrAppend(&script,
                   source == ProgramSource::kInstalled
                       ? absl::StrCat("echo \"there is no muster there, neither in PATH nor as \"",
                                      here, " >&2; exit 127")
                       : std::string(kFetchProgram) + kHostCommand);
-  // Whatever the user's login shell is, this is for a POSIX shell.
-  return absl::StrCat("exec sh -c ", ShellQuoted(script));
+  return absl::StrCat(at_once, "exec sh -c ", ShellQuoted(script));
 }
 
 std::vector<std::string> SshCommand(const Host& host, const std::string& remote_command) {

@@ -20,16 +20,26 @@ enum class ProgramSource {
   kShipped,             // that alone
 };
 
-// What a POSIX shell on the host is given: it runs Muster. Where there is none and none may be
-// sent, one line on stderr says so. To be sent one, it asks, on lines of their own, and waits for
-// answers on standard input:
+// What the shell on the host that is given the command is sure to know. Each shell that is started
+// there costs a millisecond of a processor.
+enum class LoginShell {
+  // `&&` and quotes: it is one of POSIX's, csh, or fish since 3.0. If Muster is at the path that it
+  // has here, this shell becomes Muster itself, and otherwise a POSIX shell.
+  kUsual,
+  // Quotes: it becomes a POSIX shell at once.
+  kAny,
+};
+
+// What a shell on the host is given: it runs Muster. Where there is none and none may be sent, one
+// line on stderr says so. To be sent one, it asks, on lines of their own, and waits for answers on
+// standard input:
 //   muster: which x86_64?    after the machine's `uname -m`; the answer is the program's SHA-256,
 //   as
 //                            64 hexadecimal digits on a line. It may have that one from before
 //   muster: send             the answer is a number on a line, and as many bytes, which are the
 //   program,
 //                            gzipped. It is executable only after its hash has been found right
-std::string RemoteCommand(const std::string& program, ProgramSource source);
+std::string RemoteCommand(const std::string& program, ProgramSource source, LoginShell shell);
 
 inline constexpr char kWhichQuestion[] = "\nmuster: which ";
 inline constexpr char kSendQuestion[] = "\nmuster: send\n";

@@ -123,8 +123,11 @@ void Branch::Do(const FanOut::Open& open) {
 bool Branch::Connect(FanOut::LinkId id, ProgramSource source) {
   Connection& connection = connections_.at(id);
   connection.source = source;
-  const Host host = ToHost(hosts_.at(connection.host));
-  const std::string command = RemoteCommand(program_, source);
+  const launch::v1::Host& charge = hosts_.at(connection.host);
+  const Host host = ToHost(charge);
+  const bool failed = charge.failures() > 0 || without_muster_.contains(connection.host);
+  const std::string command =
+      RemoteCommand(program_, source, failed ? LoginShell::kAny : LoginShell::kUsual);
   // It was checked where it was typed.
   const std::vector<std::string> argv =
       job_.launch_with().empty()
@@ -147,7 +150,8 @@ bool Branch::Connect(FanOut::LinkId id, ProgramSource source) {
 }
 
 void Branch::OnGreeting(FanOut::LinkId id) {
-  const Connection& connection = connections_.at(id);
+  Connection& connection = connections_.at(id);
+  connection.is_greeted = true;
   launch::v1::Down down;
   *down.mutable_setup()->mutable_job() = job_;
   *down.mutable_setup()->mutable_self() = hosts_.at(connection.host);
@@ -245,7 +249,11 @@ void Branch::OnAnswer(FanOut::LinkId id, const launch::v1::Answer& answer) {
 
 void Branch::EndLink(FanOut::LinkId id, const std::string& reason) {
   boost::asio::post(io_, lifetime_.Guard([this, id, reason] {
-    connections_.erase(id);
+    const auto found = connections_.find(id);
+    if (found != connections_.end()) {
+      if (!found->second.is_greeted) without_muster_.insert(found->second.host);
+      connections_.erase(found);
+    }
     Do(fan_out_.OnLinkEnd(id, reason, FanOut::Time::clock::now()));
     CheckGone();
   }));

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -100,10 +101,14 @@ class Branch {
     HostIndex host = 0;
     ProgramSource source = ProgramSource::kInstalled;
     std::unique_ptr<Link> link;
+    // Muster runs there.
+    bool is_greeted = false;
     bool has_answered = false;
     std::chrono::steady_clock::time_point last_heard;
   };
   std::map<FanOut::LinkId, Connection> connections_;
+  // Those that ended before Muster ran there: the shell may not have understood what it was given.
+  std::set<HostIndex> without_muster_;
   std::optional<std::string> endpoint_;
   // As they are now, where that is not what the job says.
   std::optional<launch::v1::Terminals> resized_;

@@ -1,7 +1,15 @@
 #include "launcher/hosts/link_command.h"
 
+#include <sys/stat.h>
+
+#include <cstdio>
+#include <fstream>
+#include <string>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "test/support/temp_dir.h"
 
 namespace muster::launcher {
 namespace {
@@ -15,6 +23,54 @@ TEST(LinkCommandTest, SshGetsTheUserAndAsksNothing) {
   EXPECT_THAT(argv, testing::Contains("-oBatchMode=yes"));
   EXPECT_THAT(std::vector<std::string>(argv.end() - 5, argv.end()),
               ElementsAre("-l", "alice", "--", "node1", "the command"));
+}
+
+// What comes of a command that a shell is given, on both streams.
+std::string OutputOf(const std::string& shell, const std::string& command) {
+  FILE* const output = ::popen((shell + " -c " + ShellQuoted(command) + " 2>&1").c_str(), "r");
+  if (output == nullptr) return "";
+  std::string text;
+  for (int c; (c = std::fgetc(output)) != EOF;) text += static_cast<char>(c);
+  ::pclose(output);
+  return text;
+}
+
+void WriteProgram(const std::string& path, const std::string& says) {
+  std::ofstream(path) << "#!/bin/sh\necho " << says << " \"$@\"\n";
+  ::chmod(path.c_str(), 0755);
+}
+
+TEST(LinkCommandTest, TheShellThatIsGivenTheCommandBecomesMusterWhereItIs) {
+  const test::TempDir dir;
+  const std::string here = dir.Path("it's here"), path = dir.Path("muster");
+  WriteProgram(here, "here");
+  WriteProgram(path, "path");
+  for (const std::string shell : {"/bin/sh", "/bin/bash"}) {
+    // No other shell is found.
+    const std::string without_sh = "PATH= " + shell;
+    EXPECT_EQ(
+        OutputOf(without_sh, RemoteCommand(here, ProgramSource::kInstalled, LoginShell::kUsual)),
+        "here _host\n");
+    const std::string with_muster = "PATH=/usr/bin:/bin:" + dir.Path("") + " " + shell;
+    for (const LoginShell knows : {LoginShell::kUsual, LoginShell::kAny}) {
+      EXPECT_EQ(OutputOf(with_muster, RemoteCommand(here, ProgramSource::kInstalled, knows)),
+                "here _host\n");
+      EXPECT_EQ(
+          OutputOf(with_muster, RemoteCommand("/it's/nowhere", ProgramSource::kInstalled, knows)),
+          "path _host\n");
+      EXPECT_EQ(OutputOf("PATH=/usr/bin:/bin " + shell,
+                         RemoteCommand("/it's/nowhere", ProgramSource::kInstalled, knows)),
+                "there is no muster there, neither in PATH nor as /it's/nowhere\n");
+    }
+  }
+}
+
+TEST(LinkCommandTest, AShellThatKnowsNothingButQuotesBecomesAPosixShell) {
+  for (const ProgramSource source :
+       {ProgramSource::kInstalled, ProgramSource::kInstalledOrShipped, ProgramSource::kShipped}) {
+    EXPECT_THAT(RemoteCommand("/here", source, LoginShell::kAny),
+                testing::StartsWith("exec sh -c '"));
+  }
 }
 
 TEST(LinkCommandTest, PathsWithQuotesStayOneWord) {

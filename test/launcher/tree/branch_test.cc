@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -68,6 +69,28 @@ TEST_F(BranchTest, NothingIsStartedOnceItIsClosedInTheMiddleOfWhatWasDecided) {
   EXPECT_TRUE(test::RunUntil(io_, [&] { return gone; }));
   for (int i = 0; i < 20; ++i) io_.run_one_for(std::chrono::milliseconds(20));
   EXPECT_FALSE(std::filesystem::exists(Path("late")));
+}
+
+TEST_F(BranchTest, AShellThatDoesNotUnderstandWhatItIsGivenIsGivenWhatEachDoes) {
+  // As fish before 3.0 says.
+  const launch::v1::Job job = JobOf("case \"$1\" in \"exec sh -c \"*) touch " + Path("understood") +
+                                        ";; esac; echo \"Unsupported use of &&\" >&2; exit 127",
+                                    1);
+  bool tried = false, unreachable = false;
+  Branch branch(io_, job, "muster",
+                {.on_news =
+                     [&](const HostNews& news) {
+                       const bool understood = std::filesystem::exists(Path("understood"));
+                       if (news.what == HostNews::What::kNotYet && !unreachable) {
+                         EXPECT_EQ(understood, std::exchange(tried, true));
+                       }
+                       unreachable = unreachable || news.what == HostNews::What::kUnreachable;
+                     },
+                 .on_output = [](const launch::v1::Output&) {},
+                 .has_room = [] { return true; }});
+  branch.Adopt(Hosts(1));
+  EXPECT_TRUE(test::RunUntil(io_, [&] { return unreachable; }));
+  EXPECT_TRUE(std::filesystem::exists(Path("understood")));
 }
 
 }  // namespace
