@@ -43,6 +43,10 @@ Job::Job(const JobRecord& record, TimePoint now, Outbox* outbox, ByteBudget* sto
       verdict_(record.verdict) {
   round_.emplace(record.round, settings_, now);
   if (started_) {
+    for (const Placement& member : round_->members()) {
+      const std::string& node_id = member.node.node_id;
+      if (!roster_.HasNode(node_id)) round_->Leave(node_id, now);
+    }
     MakeAssignments();
     ResumeHistory(now);
     RememberPlaces();

@@ -100,11 +100,9 @@ Round::JoinOutcome Round::Join(const NodeInfo& node, TimePoint now) {
 
 void Round::Leave(std::string_view node_id, TimePoint now) {
   if (const auto spare = FindNode(spares_, node_id); spare != spares_.end()) spares_.erase(spare);
+  const bool was_in = joined_ids_.erase(node_id) != 0;
   if (state_ != State::kGathering) return;
-  if (IsJoined(node_id)) {
-    joined_ids_.erase(joined_ids_.find(node_id));
-    joined_.erase(FindNode(joined_, node_id));
-  }
+  if (was_in) joined_.erase(FindNode(joined_, node_id));
   StopWaitingFor(node_id, now);
   PromoteSpares();
   Settle(now);

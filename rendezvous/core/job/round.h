@@ -62,7 +62,8 @@ class Round {
   JoinOutcome Join(const NodeInfo& node, TimePoint now);
 
   // A node is lost or leaves. While the round gathers, its place, or the one kept for it, falls
-  // free; a complete round only removes it if it is a spare. An unknown name changes nothing.
+  // free; a complete round removes it if it is a spare, and a member, whose workers have succeeded,
+  // is a newcomer if it comes back. An unknown name changes nothing.
   void Leave(std::string_view node_id, TimePoint now);
 
   // While the round gathers: it cannot be complete before `earliest`.
