@@ -126,13 +126,15 @@ bool Branch::Connect(FanOut::LinkId id, ProgramSource source) {
   const launch::v1::Host& charge = hosts_.at(connection.host);
   const Host host = ToHost(charge);
   const bool failed = charge.failures() > 0 || without_muster_.contains(connection.host);
+  // What the user has put around the command may count on it to be one: a variable before it, or
+  // what has to be done first with && after it.
+  const bool is_ssh = job_.launch_with().empty();
   const std::string command =
-      RemoteCommand(program_, source, failed ? LoginShell::kAny : LoginShell::kUsual);
+      RemoteCommand(program_, source, is_ssh && !failed ? LoginShell::kUsual : LoginShell::kAny);
   // It was checked where it was typed.
   const std::vector<std::string> argv =
-      job_.launch_with().empty()
-          ? SshCommand(host, command)
-          : LaunchWithCommand(ParseLaunchWith(job_.launch_with()).value(), host, command);
+      is_ssh ? SshCommand(host, command)
+             : LaunchWithCommand(ParseLaunchWith(job_.launch_with()).value(), host, command);
   auto link =
       Link::Start(io_, argv, environment_,
                   {.on_greeting = [this, id] { OnGreeting(id); },

@@ -48,7 +48,8 @@ def a_node_that_was_left_is_given_back(cluster) -> None:
     """By the command of docs/slurm.md, while the job goes on."""
     job = RunningJob(cluster, _SALLOC, "--nnodes=2:3", "--drain-interval=1", "--rdzv-conf=last_call_timeout=1")
     with _drained(cluster, "n3"):
-        wait_for(lambda: job.starts() == 5, job.output)
+        # Before it has gone Slurm would kill what it still does.
+        wait_for(lambda: job.starts() == 5 and "goes on without this node" in job.output(), job.output)
         [running] = cluster.run("squeue", "--noheader", "--states=R", "--format=%A").stdout.split()
         cluster.run("scontrol", "update", f"JobId={running}", "NodeList=n[1-2]")
         wait_for(lambda: "drained" in cluster.states(), lambda: f"nodes are {cluster.states()}")
