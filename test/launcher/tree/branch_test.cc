@@ -3,7 +3,9 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <optional>
 #include <string>
 #include <utility>
@@ -72,10 +74,17 @@ TEST_F(BranchTest, NothingIsStartedOnceItIsClosedInTheMiddleOfWhatWasDecided) {
 }
 
 TEST_F(BranchTest, AShellThatDoesNotUnderstandWhatItIsGivenIsGivenWhatEachDoes) {
-  // As fish before 3.0 says.
-  const launch::v1::Job job = JobOf("case \"$1\" in \"exec sh -c \"*) touch " + Path("understood") +
-                                        ";; esac; echo \"Unsupported use of &&\" >&2; exit 127",
-                                    1);
+  // As fish before 3.0 says; an ssh, as only that is given more than each shell understands.
+  std::filesystem::create_directory(Path("bin"));
+  std::ofstream(Path("bin/ssh")) << "#!/bin/sh\nfor word; do command=$word; done\n"
+                                 << "case \"$command\" in \"exec sh -c \"*) touch "
+                                 << Path("understood")
+                                 << ";; esac\necho \"Unsupported use of &&\" >&2\nexit 127\n";
+  std::filesystem::permissions(Path("bin/ssh"), std::filesystem::perms::owner_all);
+  const std::string path = std::getenv("PATH");
+  setenv("PATH", (Path("bin") + ":" + path).c_str(), 1);
+  launch::v1::Job job = JobOf("", 1);
+  job.clear_launch_with();
   bool tried = false, unreachable = false;
   Branch branch(io_, job, "muster",
                 {.on_news =
@@ -91,6 +100,24 @@ TEST_F(BranchTest, AShellThatDoesNotUnderstandWhatItIsGivenIsGivenWhatEachDoes) 
   branch.Adopt(Hosts(1));
   EXPECT_TRUE(test::RunUntil(io_, [&] { return unreachable; }));
   EXPECT_TRUE(std::filesystem::exists(Path("understood")));
+  setenv("PATH", path.c_str(), 1);
+}
+
+// `--launch-with='ssh {host} LD_LIBRARY_PATH=/x {command}'` gave the variable to `test` alone.
+TEST_F(BranchTest, WhatIsLaunchedWithIsOneCommandFromTheFirstAttemptOn) {
+  const launch::v1::Job job = JobOf(
+      "case \"$1\" in \"exec sh -c \"*) ;; *) touch " + Path("several") + ";; esac; exit 1", 1);
+  bool unreachable = false;
+  Branch branch(io_, job, "muster",
+                {.on_news =
+                     [&](const HostNews& news) {
+                       unreachable = unreachable || news.what == HostNews::What::kUnreachable;
+                     },
+                 .on_output = [](const launch::v1::Output&) {},
+                 .has_room = [] { return true; }});
+  branch.Adopt(Hosts(1));
+  EXPECT_TRUE(test::RunUntil(io_, [&] { return unreachable; }));
+  EXPECT_FALSE(std::filesystem::exists(Path("several")));
 }
 
 }  // namespace
