@@ -1,5 +1,6 @@
-// Hash maps and sets whose keys are bytes and which are searched by std::string_view without a copy.
-// Their order is arbitrary and differs between runs: nothing the core decides may depend on it.
+// Hash maps and sets whose keys are bytes and which are searched by std::string_view without a
+// copy. Their order is arbitrary and differs between runs: nothing the core decides may depend on
+// it.
 #pragma once
 
 #include <cstddef>

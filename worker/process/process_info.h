@@ -34,9 +34,9 @@ std::optional<ProcessInfo> ReadProcess(pid_t pid);
 std::vector<ProcessInfo> ReadProcesses();
 
 // The children of this process, zombies included, without looking at the rest of the machine's
-// processes, which may be thousands. One that starts or ends meanwhile may be missing, and so is one
-// that another thread has started while that thread runs: the first thread has those that it has
-// started, those of threads that have ended, and the orphans that the process has adopted
+// processes, which may be thousands. One that starts or ends meanwhile may be missing, and so is
+// one that another thread has started while that thread runs: the first thread has those that it
+// has started, those of threads that have ended, and the orphans that the process has adopted
 // (find_new_reaper in the kernel's exit.c). To look at the others costs more than their lists: what
 // the kernel then keeps of each in /proc is thrown away when the thread ends, and whoever reaps the
 // process waits for that.
