@@ -20,11 +20,12 @@ absl::StatusOr<bool> HostArgs::Take(const std::vector<std::string>& args, std::s
     ships_ = false;
     return true;
   }
-  const std::array<std::pair<absl::string_view, std::string*>, 5> with_value = {{
+  const std::array<std::pair<absl::string_view, std::string*>, 6> with_value = {{
       {"--hosts", &list_},
       {"-H", &list_},
       {"--hostfile", &hostfile_},
       {"--launch-with", &launch_with_},
+      {"--ssh-persist", &ssh_persist_},
       {"--timeout", &timeout_},
   }};
   for (const auto& [name, value] : with_value) {
@@ -61,6 +62,14 @@ absl::StatusOr<HostQuery> HostArgs::Query(std::vector<std::string> command) cons
     }
     query.timeout = *timeout;
   }
+  if (!ssh_persist_.empty()) {
+    const auto time = base::ParseSeconds(ssh_persist_);
+    if (!time) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--ssh-persist=", ssh_persist_, " is no number of seconds from 0"));
+    }
+    query.ssh_persist = *time;
+  }
   if (!launch_with_.empty()) {
     if (const auto words = ParseLaunchWith(launch_with_); !words.ok()) {
       return absl::InvalidArgumentError(
@@ -82,6 +91,8 @@ const char kHostArgsHelp[] =
                         answers for the user who is logged in there.
   --hostfile FILE       The same from a file, a host on each line.
   --launch-with COMMAND What connects to a host instead of ssh, with {host} and {command} in it.
+  --ssh-persist SECONDS How long ssh keeps a connection that nothing uses, for the next command.
+                        Default: 60.
   --timeout SECONDS     How long all of it may take. Hosts that have not told by then are named.
                         Default: 60.
   --no-ship             Do not send this program to hosts that have no muster, or another build of

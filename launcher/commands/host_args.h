@@ -27,6 +27,7 @@ class HostArgs {
   std::string list_;
   std::string hostfile_;
   std::string launch_with_;
+  std::string ssh_persist_;
   std::string timeout_;
   bool ships_ = true;
 };

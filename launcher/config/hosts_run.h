@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "launcher/hosts/host_list.h"
+#include "launcher/hosts/kept_connection.h"
 #include "rendezvous/net/token_source.h"
 
 namespace muster::launcher {
@@ -23,6 +24,8 @@ struct HostsRun {
   std::string launch_with;
   // Hosts that do not have this program are given it.
   bool ships = true;
+  // How long ssh keeps connections that nothing uses; zero: not at all.
+  std::chrono::milliseconds ssh_persist = kSshPersist;
 
   // "run" or "launch", and what follows it on each host: the user's flags without those that are
   // about hosts, and the script with its arguments.

@@ -52,12 +52,12 @@ _muster() {
       run) first=2 ;;
       launch) first=2 flags="$flags @LAUNCH_FLAGS@" ;;
       store) _muster_flags "--port --host --allow --legacy-dialect --ready-fd --help" "$current"; return ;;
-      ps) _muster_flags "--json --hosts --hostfile --launch-with --timeout --no-ship --help" "$current"; return ;;
+      ps) _muster_flags "--json --hosts --hostfile --launch-with --ssh-persist --timeout --no-ship --help" "$current"; return ;;
       attach) _muster_flags "--all --help" "$current"; return ;;
       stop) _muster_flags "--timeout --help" "$current"; return ;;
       doctor)
         if [[ $current == -* ]]; then
-          _muster_flags "--hosts --hostfile --fanout --launch-with --no-ship --export --rdzv-endpoint --token-file --tls-ca --tls-cert --tls-key --insecure --log-dir --json --help" "$current"
+          _muster_flags "--hosts --hostfile --fanout --launch-with --ssh-persist --no-ship --export --rdzv-endpoint --token-file --tls-ca --tls-cert --tls-key --insecure --log-dir --json --help" "$current"
         else
           _muster_files -d "$current"
         fi

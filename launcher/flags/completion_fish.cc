@@ -48,6 +48,7 @@ complete -c muster -n '__muster_is_command ps' -f -l json -d 'Print a JSON array
 complete -c muster -n '__muster_is_command ps' -x -s H -l hosts -d 'Ask these hosts'
 complete -c muster -n '__muster_is_command ps' -r -l hostfile -d 'Ask the hosts in a file'
 complete -c muster -n '__muster_is_command ps' -x -l launch-with -d 'Connect by this instead of ssh'
+complete -c muster -n '__muster_is_command ps' -x -l ssh-persist -d 'Keep connections for so long'
 complete -c muster -n '__muster_is_command ps' -x -l timeout -d 'Wait no longer for a host'
 complete -c muster -n '__muster_is_command ps' -f -l no-ship -d 'Send this program to no host'
 complete -c muster -n '__muster_is_command attach' -f -l all -d 'All that it has printed'

@@ -63,7 +63,7 @@ _muster() {
       '--ready-fd=[a file descriptor that is told the port]:descriptor:' '--help[print help]' ;;
     ps) _arguments '--json[print a JSON array]' '(-H --hosts)'{-H,--hosts}'[ask these hosts]:hosts:' \
           '--hostfile[ask the hosts in a file]:file:_files' '--launch-with[connect by this instead of ssh]:command:' \
-          '--timeout=[wait no longer for a host]:seconds:' \
+          '--ssh-persist=[keep connections for so long]:seconds:' '--timeout=[wait no longer for a host]:seconds:' \
           '--no-ship[send this program to no host]' '--help[print help]' ;;
     attach) _arguments '--all[all that it has printed]' '--help[print help]' ;;
     stop) _arguments '--timeout=[wait no longer]:seconds:' '--help[print help]' ;;

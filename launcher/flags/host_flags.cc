@@ -66,6 +66,16 @@ constexpr Flag kHostFlags[] = {
              "{command}'. {user} is there, too.",
      .default_text = "ssh",
      .set = Store<ReadLaunchWith, &RunFlags::launch_with>},
+    {.name = "--ssh-persist",
+     .has_variable = false,
+     .here_alone = true,
+     .ours = true,
+     .value_name = "SECONDS",
+     .help = "How long ssh keeps a connection to a host that nothing uses, so that the next command "
+             "starts there in a fraction of the time; 0: it ends with the job. Where your ssh "
+             "configuration has a ControlPath for a host, that counts.",
+     .default_text = "60",
+     .set = Store<ReadSeconds, &RunFlags::ssh_persist>},
     {.name = "--no-ship",
      .kind = Flag::Kind::kSwitch,
      .has_variable = false,

@@ -101,6 +101,7 @@ absl::StatusOr<HostsRun> MakeHostsRun(const ScannedArgs& scanned, Dialect dialec
   run.fanout = flags.fanout;
   run.answer_timeout = flags.config.timeouts.connect;
   run.launch_with = flags.launch_with;
+  run.ssh_persist = flags.ssh_persist;
   run.ships = !flags.no_ship;
   run.dialect = dialect == Dialect::kLaunch ? "launch" : "run";
   run.flags = scanned.passed_on;

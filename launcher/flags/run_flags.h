@@ -7,6 +7,7 @@
 
 #include "launcher/config/launch_config.h"
 #include "launcher/hosts/host_list.h"
+#include "launcher/hosts/kept_connection.h"
 
 namespace muster::launcher {
 
@@ -37,6 +38,7 @@ struct RunFlags {
   std::string hostfile;
   int fanout = 16;
   std::string launch_with;
+  std::chrono::milliseconds ssh_persist = kSshPersist;
   bool no_ship = false;
   // NAME or NAME=VALUE.
   std::vector<std::string> exported;

@@ -25,6 +25,14 @@ constexpr char kFetchProgram[] =
     "{ rm -f \"$new\"; echo \"muster could not be put into $dir\" >&2; exit 1; }; fi; "
     "exec \"$dir/muster\" ";
 
+// ssh without the first three arguments, which say where a connection is kept, if its configuration
+// says so itself. What is given on its command line would go before that.
+constexpr char kUnlessConfigured[] =
+    "master=$1 path=$2 persist=$3; shift 3; "
+    "case $(ssh -G \"$@\" 2>/dev/null </dev/null) in "
+    "*'\ncontrolpath '*) exec ssh \"$@\" ;; esac; "
+    "exec ssh \"$master\" \"$path\" \"$persist\" \"$@\"";
+
 }  // namespace
 
 std::string ShellQuoted(absl::string_view text) {
@@ -48,16 +56,17 @@ std::string RemoteCommand(const std::string& program, ProgramSource source, Logi
   return absl::StrCat(at_once, "exec sh -c ", ShellQuoted(script));
 }
 
-std::vector<std::string> SshCommand(const Host& host, const std::string& remote_command) {
-  std::vector<std::string> argv = {"ssh",
-                                   "-T",
-                                   "-oBatchMode=yes",
-                                   "-oClearAllForwardings=yes",
-                                   "-oForwardX11=no",
-                                   "-oRequestTTY=no",
-                                   "-oEscapeChar=none",
-                                   "-oServerAliveInterval=5",
-                                   "-oServerAliveCountMax=3"};
+std::vector<std::string> SshCommand(const Host& host, const std::string& remote_command,
+                                    const std::optional<KeptConnection>& kept) {
+  std::vector<std::string> argv = {"ssh"};
+  if (kept && !kept->is_there) argv = {"sh", "-c", kUnlessConfigured, "ssh"};
+  if (kept) {
+    argv.insert(argv.end(), {"-oControlMaster=auto", "-oControlPath=" + kept->socket,
+                             absl::StrCat("-oControlPersist=", kept->time.count())});
+  }
+  argv.insert(argv.end(), {"-T", "-oBatchMode=yes", "-oClearAllForwardings=yes", "-oForwardX11=no",
+                           "-oRequestTTY=no", "-oEscapeChar=none", "-oServerAliveInterval=5",
+                           "-oServerAliveCountMax=3"});
   if (!host.user.empty()) argv.insert(argv.end(), {"-l", host.user});
   argv.insert(argv.end(), {"--", host.name, remote_command});
   return argv;

@@ -1,12 +1,14 @@
 // The command that connects to a host and runs Muster there.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "launcher/hosts/host_list.h"
+#include "launcher/hosts/kept_connection.h"
 
 namespace muster::launcher {
 
@@ -45,8 +47,11 @@ inline constexpr char kWhichQuestion[] = "\nmuster: which ";
 inline constexpr char kSendQuestion[] = "\nmuster: send\n";
 
 // `ssh` with the user's own configuration, keys and known hosts. It asks nothing, opens no
-// terminal, forwards nothing, and notices within 20 s that the host is gone.
-std::vector<std::string> SshCommand(const Host& host, const std::string& remote_command);
+// terminal, forwards nothing, and notices within 20 s that the host is gone. It goes over `kept`,
+// or makes and keeps that, unless the user's configuration says where connections to this host are
+// kept (ControlPath): one may be there that was opened by hand, with a password that is asked for.
+std::vector<std::string> SshCommand(const Host& host, const std::string& remote_command,
+                                    const std::optional<KeptConnection>& kept);
 
 // --launch-with: words as a shell splits them (quotes and backslashes, nothing else), in which
 // {host} is the host's name, {user} its user, and {command} what a shell there is to be given. The

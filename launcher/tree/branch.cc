@@ -11,8 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/version.h"
-#include "launcher/environment.h"
-#include "launcher/hosts/link_command.h"
+#include "launcher/hosts/kept_connection.h"
 #include "launcher/tree/host_wire.h"
 #include "launcher/tree/shipment.h"
 #include "launcher/tree/silence.h"
@@ -41,7 +40,7 @@ Branch::Branch(boost::asio::io_context& io, const launch::v1::Job& job, std::str
     : io_(io),
       job_(job),
       program_(std::move(program)),
-      environment_(ToBlock(ReadEnvironment(environ))),
+      environment_(ReadEnvironment(environ)),
       callbacks_(std::move(callbacks)),
       fan_out_(OptionsOf(job)),
       timer_(io),
@@ -132,11 +131,16 @@ bool Branch::Connect(FanOut::LinkId id, ProgramSource source) {
   const std::string command =
       RemoteCommand(program_, source, is_ssh && !failed ? LoginShell::kUsual : LoginShell::kAny);
   // It was checked where it was typed.
-  const std::vector<std::string> argv =
-      is_ssh ? SshCommand(host, command)
-             : LaunchWithCommand(ParseLaunchWith(job_.launch_with()).value(), host, command);
+  std::vector<std::string> argv;
+  if (is_ssh) {
+    // What is kept may be no good any more: the host may have lost its power since.
+    const std::chrono::seconds persist(failed ? 0 : job_.ssh_persist_s());
+    argv = SshCommand(host, command, FindKeptConnection(host, persist, environment_));
+  } else {
+    argv = LaunchWithCommand(ParseLaunchWith(job_.launch_with()).value(), host, command);
+  }
   auto link =
-      Link::Start(io_, argv, environment_,
+      Link::Start(io_, is_ssh ? "ssh" : argv.front(), argv, ToBlock(environment_),
                   {.on_greeting = [this, id] { OnGreeting(id); },
                    .on_which = [this, id](const std::string& machine) { OnWhich(id, machine); },
                    .on_send = [this, id] { OnSend(id); },

@@ -14,6 +14,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "base/lifetime.h"
+#include "launcher/environment.h"
 #include "launcher/hosts/link_command.h"
 #include "launcher/tree/fan_out.h"
 #include "launcher/tree/link.h"
@@ -89,7 +90,7 @@ class Branch {
   boost::asio::io_context& io_;
   const launch::v1::Job& job_;
   const std::string program_;
-  const std::vector<std::string> environment_;
+  const Environment environment_;
   const Callbacks callbacks_;
 
   FanOut fan_out_;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "launcher/hosts/host_list.h"
+#include "launcher/hosts/kept_connection.h"
 
 namespace muster::launcher {
 
@@ -19,6 +20,8 @@ struct HostQuery {
   std::chrono::milliseconds timeout = std::chrono::seconds(60);
   std::string launch_with;
   bool ships = true;
+  // How long ssh keeps connections that nothing uses; zero: not at all.
+  std::chrono::milliseconds ssh_persist = kSshPersist;
 };
 
 struct HostAnswer {

@@ -28,6 +28,9 @@ namespace {
 constexpr std::size_t kLinkPiece = 64 * 1024;
 constexpr std::size_t kMaxLastLine = 300;
 constexpr std::size_t kMaxMachine = 40;
+// ssh's own, not that of what it has run. It gives no reason where it was another ssh's connection
+// that ended (ssh_config(5): ControlMaster).
+constexpr int kSshFailed = 255;
 constexpr std::size_t kProgramPiece = 256 * 1024;
 
 struct Pipe {
@@ -72,12 +75,12 @@ Link::~Link() {
   if (has_exited_) process_->SignalGroup(SIGKILL);
 }
 
-absl::StatusOr<std::unique_ptr<Link>> Link::Start(boost::asio::io_context& io,
+absl::StatusOr<std::unique_ptr<Link>> Link::Start(boost::asio::io_context& io, std::string name,
                                                   std::vector<std::string> argv,
                                                   std::vector<std::string> env,
                                                   Callbacks callbacks) {
   if (argv.empty()) return absl::InvalidArgumentError("there is no command to start a host with");
-  std::unique_ptr<Link> link(new Link(io, argv.front(), std::move(callbacks)));
+  std::unique_ptr<Link> link(new Link(io, std::move(name), std::move(callbacks)));
   const absl::Status status = link->Spawn(io, std::move(argv), std::move(env));
   if (!status.ok()) return status;
   return link;
@@ -250,6 +253,9 @@ std::string Link::Reason() const {
   std::string said = LastLine(error_tail_.Text());
   if (said.empty()) said = LastLine(reader_.greeted() ? reader_.noise() : reader_.heard());
   if (!said.empty()) return said;
+  if (name_ == "ssh" && exit_.signal == 0 && exit_.exit_code == kSshFailed) {
+    return absl::StrCat("the connection broke (`ssh` ended with exit code ", kSshFailed, ")");
+  }
   return exit_.signal != 0
              ? absl::StrCat("`", name_, "` was killed by ", base::SignalName(exit_.signal))
              : absl::StrCat("`", name_, "` ended with exit code ", exit_.exit_code);

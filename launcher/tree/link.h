@@ -46,8 +46,9 @@ class Link {
     std::function<bool()> has_room;
   };
 
-  // The error says why the child could not be started.
-  static absl::StatusOr<std::unique_ptr<Link>> Start(boost::asio::io_context& io,
+  // `name` is what the child is called where it says nothing itself. The error says why it could
+  // not be started.
+  static absl::StatusOr<std::unique_ptr<Link>> Start(boost::asio::io_context& io, std::string name,
                                                      std::vector<std::string> argv,
                                                      std::vector<std::string> env,
                                                      Callbacks callbacks);

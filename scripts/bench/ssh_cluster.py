@@ -1,9 +1,11 @@
 """Hosts with an sshd each, for the length of a benchmark: the network namespaces of test/e2e/ssh_hosts.sh."""
 
+import contextlib
 import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import tools
@@ -29,7 +31,11 @@ class Cluster:
             raise CannotRun("network namespaces with an sshd in them take root")
         self.names = [f"node{i}" for i in range(hosts)]
         self.folder = Path(tempfile.mkdtemp(prefix="muster-hosts-"))
-        self.environment = {**os.environ, "PATH": f"{self.folder}/bin:/usr/local/bin:/usr/bin:/bin"}
+        # Where ssh's connections are kept, with a path that is short enough for their sockets.
+        self.runtime = self.folder / "run"
+        self.runtime.mkdir(mode=0o700)
+        self.environment = {**os.environ, "PATH": f"{self.folder}/bin:/usr/local/bin:/usr/bin:/bin",
+                            "XDG_RUNTIME_DIR": str(self.runtime)}
         self.machines: list[subprocess.Popen] = []
         try:
             self.typed = self._start(["unshare", "--net", "sh", SCRIPT, str(hosts), str(self.folder), "MUSTER_BENCH=1"])
@@ -58,7 +64,21 @@ class Cluster:
         for name in self.names:
             shutil.rmtree(self.folder / f"{name}.home/.cache", ignore_errors=True)
 
+    @contextlib.contextmanager
+    def keeping_connections(self) -> Iterator[None]:
+        """ssh keeps connections of whoever uses it, by its configuration."""
+        config = self.folder / "ssh_config"
+        usual = config.read_text()
+        config.write_text("Host *\n  ControlMaster auto\n  ControlPersist 60\n"
+                          f"  ControlPath {self.runtime}/%l-%C\n{usual}")
+        try:
+            yield
+        finally:
+            config.write_text(usual)
+
     def close(self) -> None:
+        for socket in filter(Path.is_socket, self.runtime.rglob("*")):
+            subprocess.run(["ssh", "-S", str(socket), "-O", "exit", "any"], stderr=subprocess.DEVNULL, check=False)
         for machine in reversed(self.machines):
             machine.kill()
             machine.wait()

@@ -1,8 +1,10 @@
 #include "test/e2e/ssh_hosts.h"
 
 #include <signal.h>
+#include <stdlib.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 
@@ -19,7 +21,14 @@ std::string NamespaceOf(pid_t pid) {
 
 }  // namespace
 
-void SshHostsTest::MakeHosts(int count) {
+SshHostsTest::~SshHostsTest() {
+  if (runtime_dir_.empty()) return;
+  for (const pid_t pid : KeptConnections()) kill(pid, SIGTERM);
+  std::error_code ignored;
+  std::filesystem::remove_all(runtime_dir_, ignored);
+}
+
+void SshHostsTest::MakeHosts(int count, Connections connections) {
   if (geteuid() != 0) GTEST_SKIP() << "network namespaces with an sshd in them take root";
   if (!Succeeds({"unshare", "--net", "ip", "link"}) ||
       !Succeeds({"sh", "-c", "command -v ssh ssh-keygen /usr/sbin/sshd"})) {
@@ -29,6 +38,15 @@ void SshHostsTest::MakeHosts(int count) {
       "setpriv", "--pdeathsig", "KILL", "unshare", "--net", "sh", "test/e2e/ssh_hosts.sh",
       std::to_string(count), Path("hosts"), mark()});
   ASSERT_TRUE(hosts_->WaitForOut("ready")) << hosts_->err();
+  if (connections == Connections::kAreKept) {
+    char name[] = "/tmp/muster-test-XXXXXX";
+    ASSERT_NE(::mkdtemp(name), nullptr);
+    runtime_dir_ = name;
+  } else {
+    // The user's configuration says where they are, and does not say that there are any.
+    const std::string config = ReadAll(Path("hosts/ssh_config"));
+    Write("hosts/ssh_config", "Host *\n  ControlPath /nowhere/%C\n" + config);
+  }
 }
 
 Command SshHostsTest::StartOnHosts(std::vector<std::string> flags, const std::string& script) {
@@ -44,6 +62,7 @@ Command SshHostsTest::StartWhereTyped(std::vector<std::string> argv) {
   argv.insert(argv.begin(), where.begin(), where.end());
   std::vector<std::string> environment = Environment();
   environment.push_back("PATH=" + Path("hosts/bin") + ":/usr/local/bin:/usr/bin:/bin");
+  environment.push_back("XDG_RUNTIME_DIR=" + runtime_dir_);
   return Command(argv, environment);
 }
 
@@ -72,6 +91,21 @@ std::vector<pid_t> SshHostsTest::Processes(int host, const std::string& part) co
 
 std::vector<pid_t> SshHostsTest::Sessions(int host) const {
   return ChildrenOf(PidIn(host, "sshd"));
+}
+
+std::vector<pid_t> SshHostsTest::KeptConnections() {
+  std::vector<pid_t> found;
+  std::error_code ignored;
+  for (const auto& socket :
+       std::filesystem::directory_iterator(runtime_dir_ + "/muster-ssh", ignored)) {
+    Command check = StartWhereTyped({"ssh", "-S", socket.path(), "-O", "check", "any"});
+    pid_t pid = -1;
+    if (check.Wait() == 0 &&
+        std::sscanf(check.err().c_str(), "Master running (pid=%d)", &pid) == 1) {
+      found.push_back(pid);
+    }
+  }
+  return found;
 }
 
 void SshHostsTest::StopSshd(int host) const {

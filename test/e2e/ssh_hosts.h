@@ -16,8 +16,13 @@ namespace muster::test {
 // A test that has hosts, or is skipped where there can be none: it takes root and OpenSSH.
 class SshHostsTest : public E2eTest {
  protected:
+  // Whether ssh may keep connections behind the commands that made them.
+  enum class Connections { kEndWithTheirCommand, kAreKept };
+
+  ~SshHostsTest() override;
+
   // Makes hosts node0 to node<count - 1>. Whatever is started on them has the test's mark.
-  void MakeHosts(int count);
+  void MakeHosts(int count, Connections connections = Connections::kEndWithTheirCommand);
 
   // `muster run` with these flags and a shell script as each worker's program.
   Command StartOnHosts(std::vector<std::string> flags, const std::string& script);
@@ -30,6 +35,11 @@ class SshHostsTest : public E2eTest {
   std::vector<pid_t> Processes(int host, const std::string& part) const;
   // Those of sshd for connections to the host.
   std::vector<pid_t> Sessions(int host) const;
+
+  // $XDG_RUNTIME_DIR where commands are typed, if connections are kept.
+  const std::string& runtime_dir() const { return runtime_dir_; }
+  // Of each connection that is kept where commands are typed, the ssh that has it.
+  std::vector<pid_t> KeptConnections();
 
   // From now on nobody can connect to the host.
   void StopSshd(int host) const;
@@ -49,6 +59,8 @@ class SshHostsTest : public E2eTest {
   pid_t PidOf(int host) const;
 
   std::unique_ptr<Command> hosts_;
+  // Where connections are kept: its path is short enough for a socket's.
+  std::string runtime_dir_;
 };
 
 }  // namespace muster::test

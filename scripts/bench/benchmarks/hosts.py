@@ -21,7 +21,9 @@ TARGETS = ["//launcher:muster", "//test/bench/launch:time_command", "//test/benc
 SIZES = (2, 8, 32)
 QUICK_SIZES = (2, 4)
 WORKERS = 2  # on each host
-HYDRA, MPIRUN, PDSH, SENT = "mpiexec.hydra", "mpirun", "pdsh", "muster, sent"
+HYDRA, MPIRUN, PDSH = "mpiexec.hydra", "mpirun", "pdsh"
+FIRST, SENT = "muster, first", "muster, sent"
+ALONE = "--ssh-persist=0"  # with connections of its own
 FAN_OUTS = (64, 4, 2)
 DEADLINE_S = 120
 # Of the machines with a processor of their own: together no more than two processors.
@@ -36,10 +38,13 @@ HOW = f"""N hosts are network namespaces of this machine, each with a real sshd 
 of its own, whose sshds, keys and ssh configuration are the same for everybody; commands are typed on a machine that is
 none of them. Each host gets {WORKERS} workers, which end when all workers of the job have begun
 (test/bench/launch/meeting_worker.cc). Both times run from just before the launcher's process is started: until the last
-worker's first instruction, and until the launcher has been waited for. "{SENT}" is Muster on hosts that do not have it,
-with empty caches: each is sent the program. pdsh is the floor: one ssh for each host, all at once, and a shell that
+worker's first instruction, and until the launcher has been waited for. "{results.OURS}" is a command that follows
+another to the same hosts within a minute, as it does when a job is started again: ssh has kept the connections
+(--ssh-persist). "{FIRST}" is one that none was kept for, as for everybody else. "{SENT}" is such a first one on hosts
+that do not have Muster, with empty caches: each is sent the program. pdsh is the floor: one ssh for each host, all at once, and a shell that
 starts the workers; it does nothing else. mpiexec.hydra and mpirun start nothing but these workers, which are no MPI
-programs. All hosts share this machine's processors. So that a host's own processor can be seen, the last cases give
+programs. Nobody but Muster keeps connections by itself; where ssh's configuration says so they are kept for everybody,
+which is a case of its own; by fan-out, and with processors of their own, nobody keeps any. All hosts share this machine's processors. So that a host's own processor can be seen, the last cases give
 every host, and the machine where the command is typed, a control group with {SHARE:g} of a processor:
 machines that are {1 / SHARE:g} times slower, but each for itself."""
 
@@ -114,16 +119,29 @@ def compare(benchmark: results.Benchmark, cluster: ssh_cluster.Cluster, settings
         contestants = [contestant(name, lambda worker, command=command: cluster.command(command(size, worker)))
                        for name, command in starters.items()]
         contestants.append(contestant(
-            SENT, lambda worker: sent.command(muster(sent.path, cluster.names[:size], worker)),
+            FIRST, lambda worker: cluster.command(muster(program, cluster.names[:size], worker, ALONE))))
+        contestants.append(contestant(
+            SENT, lambda worker: sent.command(muster(sent.path, cluster.names[:size], worker, ALONE)),
             prepare=cluster.forget_caches))
         samples = contest.take_turns(f"{size} hosts", contestants, settings.pairs, notes=benchmark.notes)
         benchmark.add(f"{size} hosts", [RUNNING, WALL], samples, {RUNNING.name: goals, WALL.name: goals}, size)
 
 
+def compare_kept(benchmark: results.Benchmark, cluster: ssh_cluster.Cluster, settings: tools.Settings) -> None:
+    """With a configuration of ssh that keeps connections for everybody."""
+    size = (QUICK_SIZES if settings.quick else SIZES)[-1]
+    with cluster.keeping_connections():
+        contestants = [contest.Contestant(name, functools.partial(
+            measure_one, lambda worker, command=command: cluster.command(command(size, worker)),
+            WORKERS * size, cluster.folder, cluster.environment)) for name, command in commands(cluster).items()]
+        samples = contest.take_turns(f"{size} hosts, kept", contestants, settings.pairs, notes=benchmark.notes)
+    benchmark.add(f"{size} hosts, connections kept for everybody", [RUNNING, WALL], samples)
+
+
 def fan_outs(cluster: ssh_cluster.Cluster, command: Callable[[list[str]], list[str]], size: int,
              counts: tuple[int, ...]) -> list[contest.Contestant]:
-    """Muster with its own fan-out, and with each of these."""
-    flags = {results.OURS: (), **{f"--fanout={count}": (f"--fanout={count}",) for count in counts}}
+    """Muster with its own fan-out, and with each of these; no connection is kept."""
+    flags = {results.OURS: (ALONE,), **{f"--fanout={count}": (ALONE, f"--fanout={count}") for count in counts}}
     return [contest.Contestant(name, functools.partial(
         measure_one, lambda worker, more=more: command(
             muster(tools.built("launcher/muster"), cluster.names[:size], worker, *more)),
@@ -167,6 +185,7 @@ def measure(settings: tools.Settings) -> results.Benchmark:
     try:
         with contextlib.closing(ssh_cluster.Cluster(max(SIZES))) as cluster:
             compare(benchmark, cluster, settings)
+            compare_kept(benchmark, cluster, settings)
             compare_fan_outs(benchmark, cluster, settings)
             compare_on_own_processors(benchmark, cluster, settings)
     except ssh_cluster.CannotRun as why:

@@ -231,8 +231,8 @@ TEST(FlagsTest, EveryFlagWithAValueWorksInEverySpelling) {
     }
   }
   walked.insert("--print-completion");  // TextsAreGivenOnRequest
-  walked.insert(
-      {"--hosts", "--hostfile", "--fanout", "--launch-with", "--export"});  // HostsRunTest
+  walked.insert({"--hosts", "--hostfile", "--fanout", "--launch-with", "--ssh-persist",
+                 "--export"});  // HostsRunTest
   for (const Flag& flag : RunFlagTable()) {
     if (flag.kind == Flag::Kind::kValue && flag.of == Flag::Of::kBoth) {
       EXPECT_TRUE(walked.count(std::string(flag.name)) > 0) << flag.name << " is not walked";

@@ -55,14 +55,16 @@ TEST(HostsRunTest, HostsAreReadInEverySpelling) {
 
 // A host that reads them would start the job's hosts again.
 TEST(HostsRunTest, FlagsAboutHostsAreNotPassedOn) {
-  const HostsRun run = Understood({"-H", "a,b", "--no-ship", "--max-restarts", "3", "--fanout=2",
-                                   "--export", "X=1", "-r3", "--launch-with", "go {host} {command}",
-                                   "--token-file=/secret", "--nproc_per_node=4"});
+  const HostsRun run =
+      Understood({"-H", "a,b", "--no-ship", "--max-restarts", "3", "--fanout=2", "--export", "X=1",
+                  "-r3", "--launch-with", "go {host} {command}", "--ssh-persist=2.5",
+                  "--token-file=/secret", "--nproc_per_node=4"});
   EXPECT_THAT(run.flags, ElementsAre("--max-restarts", "3", "-r3", "--nproc_per_node=4"));
   EXPECT_THAT(run.command, ElementsAre("no_such_script_here.py", "--lr=1"));
   EXPECT_EQ(run.fanout, 2);
   EXPECT_FALSE(run.ships);
   EXPECT_EQ(run.launch_with, "go {host} {command}");
+  EXPECT_EQ(run.ssh_persist, std::chrono::milliseconds(2500));
   EXPECT_EQ(run.token.file, "/secret");
 }
 

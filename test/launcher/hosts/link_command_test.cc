@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <fstream>
+#include <optional>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -18,11 +19,21 @@ using testing::ElementsAre;
 
 TEST(LinkCommandTest, SshGetsTheUserAndAsksNothing) {
   const std::vector<std::string> argv =
-      SshCommand({.name = "node1", .user = "alice", .workers = {}}, "the command");
+      SshCommand({.name = "node1", .user = "alice", .workers = {}}, "the command", std::nullopt);
   EXPECT_EQ(argv.front(), "ssh");
   EXPECT_THAT(argv, testing::Contains("-oBatchMode=yes"));
   EXPECT_THAT(std::vector<std::string>(argv.end() - 5, argv.end()),
               ElementsAre("-l", "alice", "--", "node1", "the command"));
+}
+
+TEST(LinkCommandTest, SshUsesAConnectionThatIsKept) {
+  const KeptConnection kept{
+      .socket = "/run/socket", .time = std::chrono::seconds(7), .is_there = true};
+  const std::vector<std::string> argv =
+      SshCommand({.name = "node1", .user = "", .workers = {}}, "the command", kept);
+  EXPECT_THAT(std::vector<std::string>(argv.begin(), argv.begin() + 4),
+              ElementsAre("ssh", "-oControlMaster=auto", "-oControlPath=/run/socket",
+                          "-oControlPersist=7"));
 }
 
 // What comes of a command that a shell is given, on both streams.
@@ -38,6 +49,32 @@ std::string OutputOf(const std::string& shell, const std::string& command) {
 void WriteProgram(const std::string& path, const std::string& says) {
   std::ofstream(path) << "#!/bin/sh\necho " << says << " \"$@\"\n";
   ::chmod(path.c_str(), 0755);
+}
+
+// "My password is asked for once a day, in a connection that I open by hand; muster logged in by
+// itself, and could not."
+TEST(LinkCommandTest, WhereTheUserKeepsConnectionsGoesBeforeWhereWeDo) {
+  const test::TempDir dir;
+  const KeptConnection kept{
+      .socket = "/run/socket", .time = std::chrono::seconds(7), .is_there = false};
+  const auto ran = [&](const std::string& configuration) {
+    std::ofstream(dir.Path("ssh"))
+        << "#!/bin/sh\nif [ \"$1\" = -G ]; then printf '%s\\n' 'user me' " << configuration
+        << "'hostname x'; else echo \"$*\"; fi\n";
+    ::chmod(dir.Path("ssh").c_str(), 0755);
+    std::string command = "PATH=" + dir.Path("") + ":/usr/bin:/bin";
+    for (const std::string& word :
+         SshCommand({.name = "node1", .user = "", .workers = {}}, "the command", kept)) {
+      command += " " + ShellQuoted(word);
+    }
+    return OutputOf("/bin/sh", command);
+  };
+  const std::string ours =
+      "-oControlMaster=auto -oControlPath=/run/socket -oControlPersist=7 -T -oBatchMode=yes ";
+  EXPECT_THAT(ran(""), testing::StartsWith(ours));
+  EXPECT_THAT(ran(""), testing::EndsWith(" -- node1 the command\n"));
+  EXPECT_THAT(ran("'controlmaster auto' "), testing::StartsWith(ours));
+  EXPECT_THAT(ran("'controlpath /home/me/%C' "), testing::StartsWith("-T -oBatchMode=yes "));
 }
 
 TEST(LinkCommandTest, TheShellThatIsGivenTheCommandBecomesMusterWhereItIs) {

@@ -24,7 +24,7 @@ class LinkTest : public testing::Test {
   LinkTest() { std::signal(SIGPIPE, SIG_IGN); }
 
   void Start(const std::string& script) {
-    auto link = Link::Start(io_, {"sh", "-c", script}, {"PATH=/usr/bin:/bin"},
+    auto link = Link::Start(io_, "sh", {"sh", "-c", script}, {"PATH=/usr/bin:/bin"},
                             {.on_greeting = [this] { greeted_ = true; },
                              .on_which = [this](const std::string& machine) { machine_ = machine; },
                              .on_send = [this] { asked_to_send_ = true; },

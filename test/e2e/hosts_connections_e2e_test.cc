@@ -1,0 +1,211 @@
+// Connections that ssh keeps for the next command (--ssh-persist): what they are good for, and that
+// nothing is worse for them.
+#include <csignal>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+#include "test/e2e/ssh_hosts.h"
+#include "test/support/process_scan.h"
+#include "test/support/run_until.h"
+
+namespace muster::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+using testing::UnorderedElementsAre;
+
+constexpr char kStays[] =
+    "echo worker $RANK of $WORLD_SIZE is ready in round $MUSTER_ROUND; sleep 10000 & wait";
+
+class KeptConnectionsTest : public SshHostsTest {
+ protected:
+  // A job of two nodes, whose workers are ready.
+  Command StartReady(const std::vector<std::string>& flags) {
+    std::vector<std::string> all = {"--hosts=node0,node1"};
+    all.insert(all.end(), flags.begin(), flags.end());
+    Command run = StartOnHosts(all, kStays);
+    for (const char* const rank : {"0", "1"}) {
+      EXPECT_TRUE(run.WaitForOut(absl::StrCat("worker ", rank, " of 2 is ready in round 0")))
+          << run.out() << run.err();
+    }
+    return run;
+  }
+
+  void ExpectEnds(Command& run) const {
+    run.Signal(SIGTERM);
+    EXPECT_EQ(run.Wait(), 128 + SIGTERM) << run.err();
+    ExpectNothingLeft();
+  }
+
+  void ExpectNothingLeft() const {
+    EXPECT_TRUE(WaitForProcesses(mark(), 0)) << ProcessesWith(mark()).size() << " are left";
+  }
+};
+
+// "I start the same job forty times a day, and each time it logs in everywhere again."
+TEST_F(KeptConnectionsTest, NextCommandNeedsNoConnectionOfItsOwn) {
+  ASSERT_NO_FATAL_FAILURE(MakeHosts(2, Connections::kAreKept));
+  if (IsSkipped()) return;
+  std::vector<pid_t> sessions;
+  for (int i = 0; i < 3; ++i) {
+    Command run = StartOnHosts({"--hosts=node0,node1"}, "echo rank $RANK of $WORLD_SIZE");
+    EXPECT_EQ(run.Wait(), 0) << run.err();
+    EXPECT_THAT(Lines(run.out()),
+                UnorderedElementsAre("[default0]:rank 0 of 2", "[default1]:rank 1 of 2"))
+        << run.err();
+    ASSERT_THAT(Sessions(0), SizeIs(1)) << "of sshd, for all commands";
+    if (i == 0) sessions = Sessions(0);
+    EXPECT_EQ(Sessions(0), sessions);
+  }
+  Command ps = StartWhereTyped({MusterPath(), "ps", "--hosts=node0,node1"});
+  EXPECT_EQ(ps.Wait(), 0) << ps.err();
+  EXPECT_EQ(Sessions(0), sessions);
+  EXPECT_THAT(KeptConnections(), SizeIs(2));
+}
+
+TEST_F(KeptConnectionsTest, ThatNothingUsesEndsAfterItsTime) {
+  ASSERT_NO_FATAL_FAILURE(MakeHosts(1, Connections::kAreKept));
+  if (IsSkipped()) return;
+  Command run = StartOnHosts({"--hosts=node0", "--ssh-persist=0.5"}, "true");
+  EXPECT_EQ(run.Wait(), 0) << run.err();
+  ExpectNothingLeft();
+  EXPECT_TRUE(WaitUntil([this] { return Sessions(0).empty(); }));
+  EXPECT_THAT(KeptConnections(), IsEmpty());
+}
+
+TEST_F(KeptConnectionsTest, NoneIsKeptWhereThatIsNotWanted) {
+  ASSERT_NO_FATAL_FAILURE(MakeHosts(1, Connections::kAreKept));
+  if (IsSkipped()) return;
+  for (const std::string command : {"run", "ps"}) {
+    std::vector<std::string> argv = {MusterPath(), command, "--hosts=node0", "--ssh-persist=0"};
+    if (command == "run") argv.insert(argv.end(), {"--no-python", "true"});
+    Command run = StartWhereTyped(argv);
+    EXPECT_EQ(run.Wait(), 0) << run.err();
+    EXPECT_THAT(KeptConnections(), IsEmpty());
+  }
+}
+
+// With a connection of its own: what is kept may be what is broken.
+TEST_F(KeptConnectionsTest, NodeIsStartedAgainWhenTheSshThatKeepsItsConnectionIsKilled) {
+  ASSERT_NO_FATAL_FAILURE(MakeHosts(2, Connections::kAreKept));
+  if (IsSkipped()) return;
+  Command first = StartOnHosts({"--hosts=node1"}, "true");
+  EXPECT_EQ(first.Wait(), 0) << first.err();
+  const std::vector<pid_t> kept = KeptConnections();
+  ASSERT_THAT(kept, SizeIs(1));
+  Command run = StartReady({});
+  kill(kept.front(), SIGKILL);
+  EXPECT_TRUE(run.WaitForErr("muster run: node1 was lost: the connection broke")) << run.err();
+  EXPECT_TRUE(run.WaitForOut("worker 1 of 2 is ready in round 1")) << run.out() << run.err();
+  ExpectEnds(run);
+}
+
+// Its session over the connection ends with it, and the connection stays.
+TEST_F(KeptConnectionsTest, NodeIsStartedAgainWhenTheSshThatUsesAConnectionIsKilled) {
+  ASSERT_NO_FATAL_FAILURE(MakeHosts(2, Connections::kAreKept));
+  if (IsSkipped()) return;
+  Command run = StartReady({});
+  const std::vector<pid_t> ssh = Processes(-1, " node1 ");
+  ASSERT_THAT(ssh, SizeIs(1));
+  kill(ssh.front(), SIGKILL);
+  EXPECT_TRUE(run.WaitForErr("muster run: node1 was lost: ")) << run.err();
+  EXPECT_TRUE(run.WaitForOut("worker 1 of 2 is ready in round 1")) << run.out() << run.err();
+  EXPECT_THAT(KeptConnections(), SizeIs(2));
+  ExpectEnds(run);
+}
+
+// "I killed the launcher, and the ranks went on over the connections that were still there."
+TEST_F(KeptConnectionsTest, NothingRunsOnOverThemWhenTheCommandIsKilled) {
+  ASSERT_NO_FATAL_FAILURE(MakeHosts(2, Connections::kAreKept));
+  if (IsSkipped()) return;
+  Command run = StartReady({});
+  kill(Processes(-1, "/muster run").front(), SIGKILL);
+  EXPECT_TRUE(run.Wait());
+  ExpectNothingLeft();
+  EXPECT_THAT(KeptConnections(), SizeIs(2));
+}
+
+// "It said that a control master had terminated; what was wrong with node1 I had to find out."
+TEST_F(KeptConnectionsTest, HostThatIsGoneSinceIsNamedWithSshsReason) {
+  ASSERT_NO_FATAL_FAILURE(MakeHosts(2, Connections::kAreKept));
+  if (IsSkipped()) return;
+  Command first = StartOnHosts({"--hosts=node0,node1"}, "true");
+  EXPECT_EQ(first.Wait(), 0) << first.err();
+  StopSshd(1);
+  PowerOff(1);
+  Command run = StartOnHosts({"--hosts=node0,node1"}, "true");
+  EXPECT_EQ(run.Wait(std::chrono::seconds(60)), 3) << run.err();
+  EXPECT_THAT(run.err(), HasSubstr("node1 cannot be reached: "));
+  EXPECT_THAT(run.err(), HasSubstr("Connection refused"));
+  ExpectNothingLeft();
+}
+
+// Nothing tells the ssh that keeps the connection: it finds out by itself.
+TEST_F(KeptConnectionsTest, HostWhoseCableIsPulledSinceIsNamedWithSshsReason) {
+  ASSERT_NO_FATAL_FAILURE(MakeHosts(2, Connections::kAreKept));
+  if (IsSkipped()) return;
+  Command first = StartOnHosts({"--hosts=node0,node1"}, "true");
+  EXPECT_EQ(first.Wait(), 0) << first.err();
+  SetCable(1, false);
+  Command run = StartOnHosts({"--hosts=node0,node1"}, "true");
+  EXPECT_EQ(run.Wait(std::chrono::seconds(90)), 3) << run.err();
+  EXPECT_THAT(run.err(), HasSubstr("node1 cannot be reached: ssh: connect to host"));
+  SetCable(1, true);
+  ExpectNothingLeft();
+}
+
+// sshd's MaxSessions: one more needs a connection of its own, and nobody hears of it.
+TEST_F(KeptConnectionsTest, MoreJobsThanAConnectionMayCarryRunAllTheSame) {
+  ASSERT_NO_FATAL_FAILURE(MakeHosts(1, Connections::kAreKept));
+  if (IsSkipped()) return;
+  std::vector<Command> runs;
+  for (int i = 0; i < 12; ++i) {
+    runs.push_back(StartOnHosts({"--hosts=node0"}, "echo begun; sleep 10000 & wait"));
+    EXPECT_TRUE(runs.back().WaitForOut("[default0]:begun")) << runs.back().err();
+    EXPECT_EQ(runs.back().err(), "");
+  }
+  EXPECT_THAT(KeptConnections(), SizeIs(1));
+  for (Command& run : runs) {
+    run.Signal(SIGTERM);
+    EXPECT_EQ(run.Wait(), 128 + SIGTERM) << run.err();
+  }
+  ExpectNothingLeft();
+}
+
+TEST_F(KeptConnectionsTest, EveryLineArrives) {
+  ASSERT_NO_FATAL_FAILURE(MakeHosts(2, Connections::kAreKept));
+  if (IsSkipped()) return;
+  constexpr int kLines = 50'000;
+  for (int i = 0; i < 2; ++i) {
+    Command run = StartOnHosts({"--hosts=node[0-1]"},
+                               absl::StrCat("seq -f \"line %.0f of $RANK ----------\" ", kLines));
+    ASSERT_TRUE(run.WaitForOut("line 1 of 0"));
+    EXPECT_EQ(run.Wait(), 0) << run.err();
+    std::set<std::string> lines;
+    for (const std::string& line : Lines(run.out())) lines.insert(line);
+    EXPECT_EQ(lines.size(), 2u * kLines);
+  }
+  ExpectNothingLeft();
+}
+
+// A folder that somebody else could write to is not used: who puts a socket there is taken for the
+// host.
+TEST_F(KeptConnectionsTest, FolderOfOthersIsLeftAlone) {
+  ASSERT_NO_FATAL_FAILURE(MakeHosts(1, Connections::kAreKept));
+  if (IsSkipped()) return;
+  ASSERT_TRUE(OnHost(-1, absl::StrCat("mkdir -m 0777 ", runtime_dir(), "/muster-ssh")));
+  Command run = StartOnHosts({"--hosts=node0"}, "true");
+  EXPECT_EQ(run.Wait(), 0) << run.err();
+  EXPECT_THAT(KeptConnections(), IsEmpty());
+  EXPECT_THAT(Sessions(0), IsEmpty());
+}
+
+}  // namespace
+}  // namespace muster::test
