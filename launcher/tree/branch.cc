@@ -22,6 +22,9 @@ namespace {
 
 // Who is told so much less than it takes is not told that we are still here.
 constexpr std::size_t kMaxPendingForBeat = 64 * 1024;
+// Far more than it takes where nobody has to log in. ssh itself may notice only after 20 s that a
+// host is gone.
+constexpr std::chrono::seconds kKeptPatience(5);
 
 FanOut::Options OptionsOf(const launch::v1::Job& job) {
   FanOut::Options options;
@@ -119,28 +122,37 @@ void Branch::Do(const FanOut::Open& open) {
   if (!std::exchange(beats_, true)) Beat();
 }
 
-bool Branch::Connect(FanOut::LinkId id, ProgramSource source) {
-  Connection& connection = connections_.at(id);
-  connection.source = source;
-  const launch::v1::Host& charge = hosts_.at(connection.host);
+Branch::Way Branch::WayTo(HostIndex index, ProgramSource source) const {
+  const launch::v1::Host& charge = hosts_.at(index);
   const Host host = ToHost(charge);
-  const bool failed = charge.failures() > 0 || without_muster_.contains(connection.host);
+  const bool failed = charge.failures() > 0 || without_muster_.contains(index);
   // What the user has put around the command may count on it to be one: a variable before it, or
   // what has to be done first with && after it.
   const bool is_ssh = job_.launch_with().empty();
   const std::string command =
       RemoteCommand(program_, source, is_ssh && !failed ? LoginShell::kUsual : LoginShell::kAny);
-  // It was checked where it was typed.
-  std::vector<std::string> argv;
-  if (is_ssh) {
-    // What is kept may be no good any more: the host may have lost its power since.
-    const std::chrono::seconds persist(failed ? 0 : job_.ssh_persist_s());
-    argv = SshCommand(host, command, FindKeptConnection(host, persist, environment_));
-  } else {
-    argv = LaunchWithCommand(ParseLaunchWith(job_.launch_with()).value(), host, command);
+  if (!is_ssh) {
+    // It was checked where it was typed.
+    const auto words = ParseLaunchWith(job_.launch_with()).value();
+    std::vector<std::string> argv = LaunchWithCommand(words, host, command);
+    std::string name = argv.front();
+    return {.name = std::move(name), .argv = std::move(argv)};
   }
+  // What is kept may be no good any more: the host may have lost its power since.
+  const bool may_keep = !failed && !without_kept_.contains(index);
+  const auto kept = FindKeptConnection(
+      host, std::chrono::seconds(may_keep ? job_.ssh_persist_s() : 0), environment_);
+  return {.name = "ssh",
+          .argv = SshCommand(host, command, kept),
+          .is_kept = kept.has_value() && kept->is_there};
+}
+
+bool Branch::Connect(FanOut::LinkId id, ProgramSource source) {
+  Connection& connection = connections_.at(id);
+  connection.source = source;
+  Way way = WayTo(connection.host, source);
   auto link =
-      Link::Start(io_, is_ssh ? "ssh" : argv.front(), argv, ToBlock(environment_),
+      Link::Start(io_, std::move(way.name), std::move(way.argv), ToBlock(environment_),
                   {.on_greeting = [this, id] { OnGreeting(id); },
                    .on_which = [this, id](const std::string& machine) { OnWhich(id, machine); },
                    .on_send = [this, id] { OnSend(id); },
@@ -152,12 +164,26 @@ bool Branch::Connect(FanOut::LinkId id, ProgramSource source) {
     return false;
   }
   connection.link = *std::move(link);
+  connection.patience.reset();
+  if (way.is_kept) MindKept(id);
   return true;
+}
+
+void Branch::MindKept(FanOut::LinkId id) {
+  Connection& connection = connections_.at(id);
+  connection.patience = std::make_unique<boost::asio::steady_timer>(io_, kKeptPatience);
+  connection.patience->async_wait(lifetime_.Guard([this, id](boost::system::error_code error) {
+    const auto found = connections_.find(id);
+    if (error || found == connections_.end() || found->second.patience == nullptr) return;
+    without_kept_.insert(found->second.host);
+    Connect(id, found->second.source);
+  }));
 }
 
 void Branch::OnGreeting(FanOut::LinkId id) {
   Connection& connection = connections_.at(id);
   connection.is_greeted = true;
+  connection.patience.reset();
   launch::v1::Down down;
   *down.mutable_setup()->mutable_job() = job_;
   *down.mutable_setup()->mutable_self() = hosts_.at(connection.host);
@@ -165,6 +191,7 @@ void Branch::OnGreeting(FanOut::LinkId id) {
 }
 
 void Branch::OnWhich(FanOut::LinkId id, const std::string& machine) {
+  connections_.at(id).patience.reset();
   utsname own = {};
   ::uname(&own);
   if (machine != own.machine) {
