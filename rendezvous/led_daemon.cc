@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,6 +34,7 @@
 #include "rendezvous/etcd/etcd_journal.h"
 #include "rendezvous/etcd/etcd_source.h"
 #include "rendezvous/etcd/journal_mirror.h"
+#include "rendezvous/later_turns.h"
 #include "rendezvous/lead_terms.h"
 #include "rendezvous/net/descriptor_limit.h"
 #include "rendezvous/net/listening_socket.h"
@@ -63,8 +65,9 @@ class LedDaemon {
         log_(log),
         etcd_(etcd::ConnectToEtcd(io, std::move(options), SayTrouble)),
         signals_(io, SIGTERM, SIGINT),
+        turns_of_memory_(io),
         mirror_(*etcd_, std::make_unique<etcd::BootTimeAlarm>(io), config.etcd->root,
-                InLaterTurns(io),
+                [this](std::function<void()> part) { turns_of_memory_.Add(std::move(part)); },
                 {.follows = [this](std::size_t bytes) { SayItFollows(bytes); },
                  .trouble = [this](const absl::Status& why) { SayItIsBehind(why); }}),
         catch_up_(io) {}
@@ -101,10 +104,6 @@ class LedDaemon {
     char host[256] = "";
     ::gethostname(host, sizeof host - 1);
     return absl::StrCat(host, " (", ToString(config_.listen), ", pid ", ::getpid(), ")");
-  }
-
-  static etcd::MemorySource::Later InLaterTurns(boost::asio::io_context& io) {
-    return [&io](std::function<void()> call) { boost::asio::post(io, std::move(call)); };
   }
 
   void SayItFollows(std::size_t bytes) {
@@ -163,49 +162,76 @@ class LedDaemon {
     mirror_.TakeOver(fence_, [this](std::unique_ptr<etcd::MemorySource> memory) {
       catch_up_.cancel();
       has_followed_ = memory != nullptr;
-      source_ = std::move(memory);
-      if (!has_followed_) source_ = std::make_unique<etcd::EtcdSource>(*etcd_, fence_);
-      Open();
+      memory_ = std::move(memory);
+      Open(config_.etcd->root, [this](absl::StatusOr<OpenedJournal> opened) {
+        if (!opened.ok()) End(opened.status());
+        home_ = *std::move(opened);
+        Resume();
+      });
     });
   }
 
-  void Open() {
-    etcd::OpenEtcdJournal(*etcd_, fence_, config_.etcd->root, *source_,
-                          [this](absl::StatusOr<OpenedJournal> opened) {
-                            if (opened.ok()) {
-                              home_ = *std::move(opened);
-                              return Resume();
-                            }
-                            End(opened.status());
-                          });
+  // The journal with this root. Nothing follows once the daemon is told to end.
+  void Open(const std::string& root, Opened opened) {
+    // What has been read from memory is gone from there: a second time etcd alone knows, and so it
+    // does of who has come since it took over.
+    const bool is_first = opened_.insert(root).second;
+    std::shared_ptr<etcd::JournalSource> source = memory_;
+    if (source == nullptr || !is_first) {
+      source = std::make_shared<etcd::EtcdSource>(*etcd_, fence_);
+    }
+    etcd::OpenEtcdJournal(
+        *etcd_, fence_, root, *source,
+        [this, source, opened = std::move(opened)](absl::StatusOr<OpenedJournal> journal) {
+          // It is in the middle of a call.
+          boost::asio::post(io_, [source] {});
+          if (ending_) return;
+          if (absl::IsAborted(journal.status())) End(journal.status());
+          opened(std::move(journal));
+        });
   }
 
   void Resume() {
-    if (ending_) return;
     server_.emplace(
         io_,
         Server::Memory{.journal = home_.journal.get(),
                        .contents = std::move(home_.contents),
                        .on_fatal = [this](const absl::Status& status) { End(status); },
                        .open = [this](const std::string& tenant,
-                                      Opened opened) { OpenTenant(tenant, std::move(opened)); },
+                                      Opened opened) { Open(RootOf(tenant), std::move(opened)); },
                        .tenants = TenantsOf(credentials_),
                        .leads = [this] { return candidate_->Leads(); },
                        .shortest_lease = kShortestLease});
-    server_->Resume([this](const absl::Status& status) {
-      if (ending_) return;
-      if (!status.ok()) End(status);
-      Serve();
-    });
+    server_->Resume(
+        [this](const absl::Status& status) {
+          if (ending_) return;
+          if (!status.ok()) End(status);
+          Serve();
+        },
+        [this] { ForgetMemory(); });
+  }
+
+  // All that was remembered has been taken over.
+  void ForgetMemory() {
+    // What is left in it is of tenants that this daemon does not have. The rest has been copied,
+    // and the memory of the copies would else be kept for what may never come.
+    memory_.reset();
+    boost::asio::post(io_, [] { malloc_trim(0); });
+    all_is_resumed_ = true;
+    if (!end_) return;
+    spdlog::info("every tenant is served, after {}; {}", TimeSinceElection(), WhatIsRemembered());
+  }
+
+  std::string TimeSinceElection() const {
+    return base::Seconds(std::chrono::steady_clock::now() - began_);
+  }
+  std::string WhatIsRemembered() const {
+    return absl::StrCat(base::Count(server_->job_count(), "job"), " with ",
+                        base::Count(server_->agent_count(), "node"), " remembered in ",
+                        config_.etcd->url);
   }
 
   void Serve() {
-    // What is left in it is of tenants that this daemon does not have. The rest has been copied,
-    // and the memory of the copies would else be kept for what may never come.
-    boost::asio::post(io_, [this] {
-      source_.reset();
-      malloc_trim(0);
-    });
     if (!candidate_->Leads()) {
       End(absl::AbortedError("it took longer than the lease to read what is remembered"));
     }
@@ -213,11 +239,10 @@ class LedDaemon {
     if (!candidate_->Leads()) {
       End(absl::AbortedError("it took longer than the lease to begin to serve"));
     }
-    spdlog::info("leading, after {}; {} with {} remembered in {}, {}",
-                 base::Seconds(std::chrono::steady_clock::now() - began_),
-                 base::Count(server_->job_count(), "job"),
-                 base::Count(server_->agent_count(), "node"), config_.etcd->url,
-                 has_followed_ ? "followed while standing by" : "read just now");
+    spdlog::info(
+        "leading, after {}; {}, {}", TimeSinceElection(),
+        all_is_resumed_ ? WhatIsRemembered() : "what is remembered of tenants is being opened",
+        has_followed_ ? "followed while standing by" : "read just now");
     auto pages = OpenPages(io_, config_, credentials_, *server_, turns_);
     if (!pages.ok()) spdlog::error("{}", std::string(pages.status().message()));
     signals_.cancel();
@@ -247,21 +272,6 @@ class LedDaemon {
     return absl::StrCat(config_.etcd->root, "/tenants/", tenant);
   }
 
-  void OpenTenant(const std::string& tenant, Opened opened) {
-    // Of one who has come since it took over, etcd alone knows.
-    std::shared_ptr<etcd::JournalSource> own;
-    if (source_ == nullptr) own = std::make_shared<etcd::EtcdSource>(*etcd_, fence_);
-    etcd::OpenEtcdJournal(
-        *etcd_, fence_, RootOf(tenant), own == nullptr ? *source_ : *own,
-        [this, own, opened = std::move(opened)](absl::StatusOr<OpenedJournal> journal) {
-          // It is in the middle of a call.
-          boost::asio::post(io_, [own] {});
-          if (ending_) return;
-          if (absl::IsAborted(journal.status())) End(journal.status());
-          opened(std::move(journal));
-        });
-  }
-
   // Aborted: another daemon may lead, and this one's keeper starts one that stands by.
   [[noreturn]] void End(const absl::Status& status) {
     if (absl::IsAborted(status)) EndAtOnce(log_, status, kStandsBy, kLeadsNoLonger);
@@ -289,14 +299,17 @@ class LedDaemon {
   LoopTurns turns_;
   const std::unique_ptr<etcd::Etcd> etcd_;
   boost::asio::signal_set signals_;
+  LaterTurns turns_of_memory_;
   etcd::JournalMirror mirror_;
   boost::asio::steady_timer catch_up_;
   std::chrono::milliseconds lease_{};
   std::optional<etcd::Candidate> candidate_;
   etcd::Fence fence_;
   std::chrono::steady_clock::time_point began_{};
-  std::unique_ptr<etcd::JournalSource> source_;  // until it serves
+  std::shared_ptr<etcd::MemorySource> memory_;  // until all is resumed
+  std::set<std::string> opened_;                // roots of journals
   bool has_followed_ = false;
+  bool all_is_resumed_ = false;
   bool is_behind_ = false;  // and has said so
   OpenedJournal home_;      // outlives the server
   std::optional<Server> server_;

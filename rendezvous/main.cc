@@ -170,7 +170,7 @@ int RunKept(const ServerConfig& config, const KeptDaemon& kept) {
                              const auto& opened) { opened(OpenJournalOf(io, given, tenant)); },
        .tenants = TenantsOf(*credentials)});
   absl::Status restored;
-  server.Resume([&restored](const absl::Status& status) { restored = status; });
+  server.Resume([&restored](const absl::Status& status) { restored = status; }, [] {});
   if (!restored.ok()) return Fail(log, FailureLine(restored), kNoJournal);
   spdlog::info("{} with {} remembered in {}", base::Count(server.job_count(), "job"),
                base::Count(server.agent_count(), "node"), given.state_path);

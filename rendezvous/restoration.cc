@@ -44,14 +44,17 @@ absl::StatusOr<bool> Restoration::Go() {
 
 void Restoration::Complete(std::shared_ptr<Restoration> restoration, const Later& later,
                            std::function<void(const absl::Status&)> done) {
+  if (later) {
+    return later([restoration = std::move(restoration), later, done = std::move(done)] {
+      const absl::StatusOr<bool> more = restoration->Go();
+      if (!more.ok() || !*more) return done(more.status());
+      Complete(restoration, later, done);
+    });
+  }
   for (;;) {
     const absl::StatusOr<bool> more = restoration->Go();
     if (!more.ok() || !*more) return done(more.status());
-    if (later) break;
   }
-  later([restoration = std::move(restoration), later, done = std::move(done)] {
-    Complete(restoration, later, done);
-  });
 }
 
 absl::Status Restoration::RestoreJob(const std::string& run_id, const std::string& bytes) {

@@ -24,7 +24,7 @@ class Restoration {
   absl::StatusOr<bool> Go();
 
   // Makes all these calls, and then calls `done` with how that ended: at once or, with `later`,
-  // which calls a function in a later turn of the loop, over as many turns.
+  // which calls a function in a later turn of the loop, each in a turn of its own.
   using Later = std::function<void(std::function<void()>)>;
   static void Complete(std::shared_ptr<Restoration> restoration, const Later& later,
                        std::function<void(const absl::Status&)> done);

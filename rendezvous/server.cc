@@ -130,22 +130,31 @@ Server::Server(boost::asio::io_context& io, Memory memory)
   home_->driver = MakeDriver("", *home_->figures);
 }
 
-void Server::Resume(Resumed resumed) {
+void Server::Resume(Resumed resumed, std::function<void()> all_resumed) {
   Restore(*home_, *memory_.journal, std::exchange(memory_.contents, {}),
-          [this, resumed = std::move(resumed)](const absl::Status& status) {
-            if (!status.ok()) return resumed(status);
-            ResumeTenants(std::exchange(memory_.tenants, {}), resumed);
+          [this, resumed = std::move(resumed),
+           all_resumed = std::move(all_resumed)](const absl::Status& status) mutable {
+            if (status.ok()) ResumeTenants(std::move(all_resumed));
+            resumed(status);
           });
 }
 
-void Server::ResumeTenants(std::vector<std::string> left, Resumed resumed) {
-  if (left.empty()) return resumed(absl::OkStatus());
-  const std::string tenant = std::move(left.back());
-  left.pop_back();
-  // One that cannot be resumed is told so at his calls; the others go on.
-  Open(tenant, [this, left = std::move(left), resumed = std::move(resumed)](const absl::Status&) {
-    ResumeTenants(left, resumed);
-  });
+void Server::ResumeTenants(std::function<void()> all_resumed) {
+  const std::vector<std::string> tenants = std::exchange(memory_.tenants, {});
+  all_resumed_ = std::move(all_resumed);
+  to_be_resumed_ = tenants.size() + 1;
+  for (const std::string& tenant : tenants) {
+    // One that cannot be resumed is told so at his calls; the others go on.
+    openings_.Ask(tenant).IgnoreError();
+    if (!openings_.Await(tenant, [this] { OneIsResumed(); })) OneIsResumed();
+  }
+  OneIsResumed();
+}
+
+void Server::OneIsResumed() {
+  if (--to_be_resumed_ > 0) return;
+  early_deaths_.Clear();
+  std::exchange(all_resumed_, nullptr)();
 }
 
 std::unique_ptr<Driver> Server::MakeDriver(const std::string& tenant, JobFigures& figures) {
@@ -177,7 +186,7 @@ std::unique_ptr<Driver> Server::MakeDriver(const std::string& tenant, JobFigures
 void Server::Restore(Tenant& tenant, Journal& journal, JournalContents contents, Resumed restored) {
   Restoration::Later later;
   if (memory_.leads) {
-    later = [this](auto part) { boost::asio::post(io_, lifetime_.Guard(std::move(part))); };
+    later = [this](auto part) { turns_.Add(std::move(part)); };
   }
   Restoration::Complete(
       std::make_shared<Restoration>(*tenant.driver, std::move(contents)), later,
@@ -228,7 +237,8 @@ void Server::Open(const std::string& tenant, Resumed opened) {
 
 void Server::Add(const std::string& name, Tenant tenant) {
   if (!draining_.empty()) tenant.driver->Drain(draining_);
-  tenants_.emplace(name, std::move(tenant));
+  Driver& driver = *tenants_.emplace(name, std::move(tenant)).first->second.driver;
+  early_deaths_.Tell(driver);
 }
 
 const Driver* Server::FindDriver(const std::string& tenant) const {
@@ -320,9 +330,7 @@ absl::Status Server::Listen(std::vector<boost::asio::ip::tcp::acceptor> sockets,
       },
       [this](SharedPort::Socket connection) {
         const std::optional<SessionToken> session = ReadDeathNotice(std::move(connection));
-        if (!session) return;
-        // A session's token is known to its agent and to us alone; so whose it is need not be said.
-        for (auto& [name, tenant] : tenants_) tenant.driver->AgentDied(*session);
+        if (session) AgentDied(*session);
       },
       SharedPortOptions{
           .secure = credentials.secure(),
@@ -339,6 +347,12 @@ absl::Status Server::Listen(std::vector<boost::asio::ip::tcp::acceptor> sockets,
   knock_key_ = key;
   port_ = port;
   return absl::OkStatus();
+}
+
+void Server::AgentDied(const SessionToken& session) {
+  // A session's token is known to its agent and to us alone; so whose it is need not be said.
+  for (auto& [name, tenant] : tenants_) tenant.driver->AgentDied(session);
+  if (to_be_resumed_ > 0) early_deaths_.Add(session);
 }
 
 std::shared_ptr<void> Server::Attend(std::shared_ptr<void> connection) {

@@ -24,10 +24,12 @@
 #include "rendezvous/core/byte_budget.h"
 #include "rendezvous/core/limit_counts.h"
 #include "rendezvous/core/limits.h"
+#include "rendezvous/early_deaths.h"
 #include "rendezvous/fronts/change_feed.h"
 #include "rendezvous/fronts/driver.h"
 #include "rendezvous/journal/journal.h"
 #include "rendezvous/keeper/last_word.h"
+#include "rendezvous/later_turns.h"
 #include "rendezvous/net/credentials.h"
 #include "rendezvous/net/endpoint.h"
 #include "rendezvous/net/shared_port.h"
@@ -51,7 +53,7 @@ class Server {
     std::function<void(const std::string& tenant,
                        std::function<void(absl::StatusOr<OpenedJournal>)> opened)>
         open;
-    // Whose jobs are remembered: their leases begin at once.
+    // Whose jobs are remembered.
     std::vector<std::string> tenants;
     // Where several daemons take turns: whether what this one says still counts (Driver::LeadsBy),
     // and how long leases are at least (Coordinator::Options).
@@ -75,8 +77,12 @@ class Server {
   // be kept alive meanwhile (Memory::leads), later from the loop, after as many turns as it takes.
   // DataLoss when the journal holds something that is not the record of a job; that of a tenant's
   // is told in the log, and at his calls alone.
+  //
+  // Tenants' journals that are not open at once are then being opened, many at a time, and each
+  // tenant is served as soon as he himself can be: calls of his wait until then. `all_resumed` is
+  // called after the last, which may be before `resumed`.
   using Resumed = std::function<void(const absl::Status&)>;
-  void Resume(Resumed resumed);
+  void Resume(Resumed resumed, std::function<void()> all_resumed);
 
   // Listens at `endpoint`, a numeric address or a name that resolves to one of this machine's; port
   // 0 takes a free one. Without Listen the server is reached only through driver(), in this
@@ -150,7 +156,9 @@ class Server {
   };
 
   std::unique_ptr<Driver> MakeDriver(const std::string& tenant, JobFigures& figures);
-  void ResumeTenants(std::vector<std::string> left, Resumed resumed);
+  void ResumeTenants(std::function<void()> all_resumed);
+  // One tenant more is resumed, or cannot be.
+  void OneIsResumed();
   // Has the tenant go on with what his journal remembers, and with the journal.
   void Restore(Tenant& tenant, Journal& journal, JournalContents contents, Resumed restored);
   // The tenant's, from now on there; Unavailable while what is remembered of him is being opened.
@@ -162,6 +170,8 @@ class Server {
   // The last part of Stop.
   void StopGrpc();
 
+  // Its guard says so.
+  void AgentDied(const SessionToken& session);
   // An agent attends over the network for as long as the result is held; the result holds
   // `connection`.
   std::shared_ptr<void> Attend(std::shared_ptr<void> connection);
@@ -172,6 +182,9 @@ class Server {
   Memory memory_;  // what is to be resumed, until it has been
   TenantOpenings openings_{
       {}, [this](const std::string& tenant, auto opened) { Open(tenant, std::move(opened)); }};
+  std::size_t to_be_resumed_ = 0;  // tenants
+  std::function<void()> all_resumed_;
+  EarlyDeaths early_deaths_;
   ByteBudget store_bytes_{limits::kStoreBytes.most};
   ChangeFeed changes_{io_};
   ByteBudget log_readers_{limits::kLogReaders.most};
@@ -179,6 +192,7 @@ class Server {
   // By name; the only user's is empty.
   std::map<std::string, Tenant> tenants_;
   Tenant* const home_;
+  LaterTurns turns_{io_};
   std::string draining_;  // why; tenants that come later are drained, too
   std::unique_ptr<Listener> listener_;
   std::optional<KnockKey> knock_key_;

@@ -1,4 +1,4 @@
-// When what is remembered of a tenant who comes while the daemon runs is opened.
+// When what is remembered of a tenant is opened.
 #pragma once
 
 #include <chrono>
@@ -14,16 +14,17 @@
 
 namespace muster::rendezvous {
 
-// A few at a time, and one for each tenant, however many calls ask for him: a journal in etcd takes
-// several transactions, and dozens of tenants may come at once. One that could not be opened is not
-// tried again for a moment, as calls may come by the hundred.
+// Many at a time, as a journal in etcd takes several transactions and each of those its time; but
+// not more than etcd and the memory bear when tenants come by the hundred. One for each tenant,
+// however many calls ask for him. One that could not be opened is not tried again for a moment, as
+// calls may come by the hundred, too.
 //
 // Lives on the loop's thread.
 class TenantOpenings {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
   struct Options {
-    std::size_t at_once = 4;
+    std::size_t at_once = 32;
     std::chrono::milliseconds after_failure = std::chrono::seconds(2);
     std::function<TimePoint()> now = std::chrono::steady_clock::now;
   };

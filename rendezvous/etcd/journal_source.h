@@ -13,8 +13,9 @@
 namespace muster::rendezvous::etcd {
 
 // Etcd itself (EtcdSource), or the memory of a daemon that stood by (MemorySource). Nobody changes
-// what it holds but the leader that opens the journal. One call at a time; a callback comes from
-// the loop or from within the call, and may destroy the journal that called, but not the source.
+// what it holds but the leader that opens the journal. One call at a time for each journal; a
+// callback comes from the loop or from within the call, and may destroy the journal that called,
+// but not the source.
 class JournalSource {
  public:
   virtual ~JournalSource() = default;

@@ -13,7 +13,8 @@
 namespace muster::rendezvous::etcd {
 
 // What was in etcd when this daemon became the leader (JournalMirror), and what it has done since.
-// What was handed over is gone, so that nothing is there twice.
+// What was handed over is gone, so that nothing is there twice. Several journals may be opened from
+// it beside one another, as none has keys of another's, and each of them once.
 class MemorySource final : public JournalSource {
  public:
   using Keys = std::map<std::string, std::string>;

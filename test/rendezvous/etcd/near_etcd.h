@@ -16,7 +16,7 @@
 
 namespace muster::rendezvous {
 
-// Answers come in the next step of the scheduler. Nobody is elected over it.
+// Answers come in the next step of the scheduler, or after a while. Nobody is elected over it.
 class NearEtcd final : public etcd::Etcd {
  public:
   NearEtcd(Scheduler& scheduler, SimEtcd& etcd) : scheduler_(scheduler), etcd_(etcd) {}
@@ -28,7 +28,8 @@ class NearEtcd final : public etcd::Etcd {
     if (answers && !answers(transaction)) {
       outcome = absl::ResourceExhaustedError("database space exceeded");
     }
-    scheduler_.After({}, [done = std::move(done), outcome = std::move(outcome)] { done(outcome); });
+    scheduler_.After(takes,
+                     [done = std::move(done), outcome = std::move(outcome)] { done(outcome); });
   }
   void Attempt(etcd::Transaction, std::function<void(absl::StatusOr<etcd::Outcome>)>) override {}
   void Grant(std::chrono::milliseconds,
@@ -84,6 +85,8 @@ class NearEtcd final : public etcd::Etcd {
   std::function<bool(const etcd::Transaction&)> answers;
   // What every transaction is answered with, where that is an error; nothing is done then.
   absl::Status refuses;
+  // A transaction, there and back.
+  Duration takes{};
   // Whether changes are told at once.
   bool tells = true;
   int watches = 0;

@@ -1,0 +1,120 @@
+// What a take-over with many tenants costs where etcd is far away.
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+#include "rendezvous/etcd/etcd_journal.h"
+#include "rendezvous/etcd/etcd_source.h"
+#include "rendezvous/etcd/journal_keys.h"
+#include "rendezvous/etcd/memory_source.h"
+#include "rendezvous/tenant_openings.h"
+#include "test/rendezvous/etcd/near_etcd.h"
+#include "test/rendezvous/etcd/sim_etcd.h"
+
+namespace muster::rendezvous {
+namespace {
+
+constexpr int kTenants = 24;
+constexpr std::chrono::milliseconds kRoundTrip(300);
+
+class TakeOverTest : public testing::Test {
+ protected:
+  static std::string Tenant(int number) { return absl::StrCat("t", number); }
+
+  etcd::Fence Elect() {
+    EXPECT_TRUE(etcd_.Apply({.then = {etcd::Delete{"/m/leader"}}}).ok());
+    return {"/m/leader", etcd_.Apply({.then = {etcd::Put{"/m/leader", "x"}}})->revision};
+  }
+
+  using SourceFor = std::function<std::shared_ptr<etcd::JournalSource>()>;
+  void Open(const etcd::Fence& fence, const std::string& tenant, const SourceFor& source_for,
+            std::function<void(const absl::Status&)> opened) {
+    const std::shared_ptr<etcd::JournalSource> source = source_for();
+    etcd::OpenEtcdJournal(
+        client_, fence, "/m/tenants/" + tenant, *source,
+        [this, source, tenant, opened = std::move(opened)](absl::StatusOr<OpenedJournal> journal) {
+          ASSERT_TRUE(journal.ok()) << tenant << ": " << journal.status();
+          open_[tenant] = *std::move(journal);
+          scheduler_.After({}, [source] {});
+          opened(absl::OkStatus());
+        });
+  }
+
+  // All of them, as a daemon does that takes over; how long that takes.
+  Duration OpenAll(const etcd::Fence& fence, const SourceFor& source_for) {
+    TenantOpenings openings({}, [&](const std::string& tenant, auto opened) {
+      Open(fence, tenant, source_for, std::move(opened));
+    });
+    const TimePoint began = scheduler_.now();
+    for (int i = 0; i < kTenants; ++i) openings.Ask(Tenant(i)).IgnoreError();
+    while (open_.size() < kTenants && scheduler_.Step()) {
+    }
+    return scheduler_.now() - began;
+  }
+
+  SourceFor FromEtcd(const etcd::Fence& fence) {
+    return [this, fence] { return std::make_shared<etcd::EtcdSource>(client_, fence); };
+  }
+
+  // Each of them has a job of his own.
+  void Remember() {
+    const etcd::Fence fence = Elect();
+    OpenAll(fence, FromEtcd(fence));
+    for (auto& [tenant, journal] : open_) {
+      JournalBatch batch;
+      batch.jobs.push_back({"job of " + tenant, "record"});
+      batch.entries.push_back({"job of " + tenant, "key", "value of " + tenant});
+      journal.journal->Commit(std::move(batch), [](const absl::Status& s) { EXPECT_TRUE(s.ok()); });
+    }
+    while (scheduler_.Step()) {
+    }
+    open_.clear();
+    client_.takes = kRoundTrip;
+    client_.transactions = 0;
+  }
+
+  void ExpectAll() {
+    ASSERT_EQ(open_.size(), std::size_t{kTenants});
+    for (const auto& [tenant, journal] : open_) {
+      ASSERT_EQ(journal.contents.jobs.size(), 1u);
+      EXPECT_EQ(journal.contents.jobs[0].first, "job of " + tenant);
+      ASSERT_EQ(journal.contents.entries.size(), 1u);
+      EXPECT_EQ(journal.contents.entries[0].value, "value of " + tenant);
+    }
+  }
+
+  Scheduler scheduler_;
+  Random random_{1};
+  SimEtcd etcd_{scheduler_, random_};
+  NearEtcd client_{scheduler_, etcd_};
+  std::map<std::string, OpenedJournal> open_;
+};
+
+// "24 tenants cost a commit each, one after the other: seven seconds of the eleven in which nobody
+// was served."
+TEST_F(TakeOverTest, TenantsThatWereFollowedCostOneRoundTripTogether) {
+  Remember();
+  const etcd::Fence fence = Elect();
+  const auto memory = std::make_shared<etcd::MemorySource>(
+      etcd_.Values(etcd::JournalKeys("/m").Everything()),
+      [this](std::function<void()> part) { scheduler_.After({}, std::move(part)); });
+  EXPECT_EQ(OpenAll(fence, [memory] { return memory; }), Duration(kRoundTrip));
+  EXPECT_EQ(client_.transactions, kTenants);
+  ExpectAll();
+}
+
+TEST_F(TakeOverTest, ThoseThatAreReadCostNoMoreThanOne) {
+  Remember();
+  const etcd::Fence fence = Elect();
+  // What is there, that it counts, its jobs and their stores.
+  EXPECT_EQ(OpenAll(fence, FromEtcd(fence)), Duration(4 * kRoundTrip));
+  ExpectAll();
+}
+
+}  // namespace
+}  // namespace muster::rendezvous

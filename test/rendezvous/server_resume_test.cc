@@ -1,0 +1,150 @@
+// How a daemon goes on with what it remembers of many: each of them by himself.
+#include "rendezvous/server.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/write.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "test/rendezvous/support/fake_journal.h"
+#include "test/rendezvous/support/join_request.h"
+#include "test/support/run_until.h"
+
+namespace muster::rendezvous {
+namespace {
+
+using boost::asio::ip::tcp;
+using test::RunUntil;
+
+class ServerResumeTest : public testing::Test {
+ protected:
+  static std::string SessionOf(const std::string& tenant) { return "session-of-" + tenant; }
+
+  // A job of one node, which has five seconds to come back.
+  JournalContents Remembered(const std::string& tenant) {
+    boost::asio::io_context io;
+    FakeJournal journal;
+    Driver driver(io, nullptr, {.durable = true});
+    driver.UseJournal(journal, [](const absl::Status&) {});
+    JoinRequest request = RequestFor(1, 1);
+    request.session = SessionOf(tenant);
+    driver.Hear(driver.Attach([](const Directive&) {}), request);
+    io.poll();
+    JournalContents contents;
+    contents.jobs.emplace_back("job", journal.batches.at(0).jobs.at(0).record.value());
+    return contents;
+  }
+
+  static std::vector<std::string> Tenants(int count) {
+    std::vector<std::string> tenants;
+    for (int i = 0; i < count; ++i) tenants.push_back(absl::StrCat("t", i));
+    return tenants;
+  }
+
+  // A daemon that takes over, over an etcd that answers when the test says so.
+  void TakeOver(std::vector<std::string> tenants) {
+    server_.emplace(io_, Server::Memory{.journal = &journal_,
+                                        .contents = Remembered(""),
+                                        .on_fatal = [](const absl::Status&) {},
+                                        .open = [this](const std::string& tenant,
+                                                       Opened opened) { open_[tenant] = opened; },
+                                        .tenants = std::move(tenants),
+                                        .leads = [] { return true; }});
+    server_->Resume([this](const absl::Status& status) { resumed_ = status.ok(); },
+                    [this] { all_resumed_ = true; });
+    ASSERT_TRUE(RunUntil(io_, [this] { return resumed_; }));
+  }
+  void Listen() { ASSERT_TRUE(server_->Listen({"127.0.0.1", 0}, Credentials::Plaintext()).ok()); }
+
+  void Answer(const std::string& tenant, absl::StatusOr<OpenedJournal> journal) {
+    const auto opened = open_.extract(tenant);
+    ASSERT_FALSE(opened.empty()) << tenant << " is not being opened";
+    opened.mapped()(std::move(journal));
+  }
+  void Answer(const std::string& tenant) {
+    Answer(tenant, OpenedJournal{std::make_unique<FakeJournal>(), Remembered(tenant)});
+  }
+  bool Serves(const std::string& tenant) { return server_->FindDriver(tenant) != nullptr; }
+
+  using Opened = std::function<void(absl::StatusOr<OpenedJournal>)>;
+  boost::asio::io_context io_;
+  FakeJournal journal_;
+  std::map<std::string, Opened> open_;  // under way
+  bool resumed_ = false;
+  bool all_resumed_ = false;
+  std::optional<Server> server_;
+};
+
+// "With 24 tenants and an etcd 0.3 s away the next daemon served after eleven seconds, and by then
+// agents had killed their workers."
+TEST_F(ServerResumeTest, NobodyWaitsForOtherTenants) {
+  TakeOver(Tenants(24));
+  EXPECT_EQ(open_.size(), 24u) << "they are opened beside one another";
+  Listen();
+  Answer("t7");
+  ASSERT_TRUE(RunUntil(io_, [this] { return Serves("t7"); }));
+  EXPECT_EQ(server_->FindDriver("t7")->agent_count(), 1);
+  EXPECT_FALSE(Serves("t8"));
+  EXPECT_FALSE(all_resumed_);
+  for (const std::string& tenant : Tenants(24)) {
+    if (tenant != "t7") Answer(tenant);
+  }
+  ASSERT_TRUE(RunUntil(io_, [this] { return all_resumed_; }));
+  EXPECT_EQ(server_->agent_count(), 25);
+}
+
+TEST_F(ServerResumeTest, HundredsOfTenantsAreOpenedByTheDozen) {
+  TakeOver(Tenants(100));
+  std::size_t most = 0;
+  while (!all_resumed_) {
+    most = std::max(most, open_.size());
+    ASSERT_FALSE(open_.empty());
+    const std::string next = open_.begin()->first;
+    Answer(next);
+    ASSERT_TRUE(RunUntil(io_, [&] { return Serves(next); }));
+  }
+  EXPECT_EQ(most, 32u);
+  EXPECT_EQ(server_->agent_count(), 101);
+}
+
+TEST_F(ServerResumeTest, OneThatCannotBeOpenedIsLeftOut) {
+  TakeOver(Tenants(2));
+  Answer("t0", absl::DataLossError("it is damaged"));
+  EXPECT_FALSE(all_resumed_);
+  Answer("t1");
+  ASSERT_TRUE(RunUntil(io_, [this] { return all_resumed_; }));
+  EXPECT_TRUE(Serves("t1"));
+  EXPECT_FALSE(Serves("t0"));
+}
+
+// A guard says only once that its agent is dead; else the others would wait for the lease's end.
+TEST_F(ServerResumeTest, AgentThatIsDeadBeforeItsTenantIsThereIsNotWaitedFor) {
+  TakeOver({"t0", "t1"});
+  Listen();
+  tcp::socket guard(io_);
+  guard.connect({boost::asio::ip::address_v4::loopback(), server_->port()});
+  boost::asio::write(guard, boost::asio::buffer("DEAD " + SessionOf("t0") + "\n"));
+  bool heard = false;
+  char none = 0;
+  guard.async_read_some(boost::asio::buffer(&none, 1),
+                        [&](const boost::system::error_code&, std::size_t) { heard = true; });
+  ASSERT_TRUE(RunUntil(io_, [&] { return heard; }));
+  Answer("t0");
+  Answer("t1");
+  ASSERT_TRUE(RunUntil(io_, [this] { return all_resumed_; }));
+  EXPECT_EQ(server_->FindDriver("t0")->agent_count(), 0);
+  EXPECT_EQ(server_->FindDriver("t1")->agent_count(), 1);
+}
+
+}  // namespace
+}  // namespace muster::rendezvous
