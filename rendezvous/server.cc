@@ -238,6 +238,8 @@ void Server::Open(const std::string& tenant, Resumed opened) {
 void Server::Add(const std::string& name, Tenant tenant) {
   if (!draining_.empty()) tenant.driver->Drain(draining_);
   Driver& driver = *tenants_.emplace(name, std::move(tenant)).first->second.driver;
+  if (listener_ == nullptr) return;
+  driver.BeginToServe();
   early_deaths_.Tell(driver);
 }
 
@@ -346,6 +348,7 @@ absl::Status Server::Listen(std::vector<boost::asio::ip::tcp::acceptor> sockets,
   listener_ = std::move(listener);
   knock_key_ = key;
   port_ = port;
+  for (auto& [name, tenant] : tenants_) tenant.driver->BeginToServe();
   return absl::OkStatus();
 }
 

@@ -114,6 +114,14 @@ void Attendances::StartLease(AgentAttendance& attendance, TimePoint now) {
   SetLease(attendance, now + SelfFenceAfter(attendance.lease));
 }
 
+void Attendances::BeginToServe(TimePoint now) {
+  for (auto& [id, attendance] : attendances_) {
+    const Duration deaf = now - std::exchange(attendance.heard, now);
+    attendance.gone_by += deaf;
+    if (attendance.lease_ends) SetLease(attendance, *attendance.lease_ends + deaf);
+  }
+}
+
 void Attendances::BearHalt(TimePoint now) {
   for (auto& [id, attendance] : attendances_) {
     if (attendance.agent != 0) {

@@ -33,7 +33,8 @@ struct AgentAttendance {
   std::optional<TimePoint> lease_ends{};
   // When its workers are dead, whatever became of it.
   TimePoint gone_by{};
-  // When something was heard from it last; for one that was recorded, when this daemon was started.
+  // When something was heard from it last; for one that was recorded, when this daemon began to
+  // serve.
   TimePoint heard{};
   // When a beat was, over this connection.
   std::optional<TimePoint> beaten{};
@@ -88,6 +89,9 @@ class Attendances {
   void RenewLease(AgentAttendance& attendance, TimePoint now);
   // That was a beat.
   void Beaten(AgentAttendance& attendance, TimePoint now);
+  // Agents can reach this daemon from now on, and those that were recorded have all the time that
+  // they were given to come back.
+  void BeginToServe(TimePoint now);
   // This process stood still and was deaf: all leases start afresh. For an agent that is out of
   // touch, from which nothing but its coming back could have been heard, its grace does.
   void BearHalt(TimePoint now);

@@ -354,6 +354,7 @@ void Coordinator::EndLeases(TimePoint now) {
 }
 
 std::optional<TimePoint> Coordinator::NextDeadline() const {
+  if (is_deaf_) return std::nullopt;
   return base::Earliest(attendances_.NextLeaseEnd(), jobs_.NextDeadline());
 }
 
@@ -411,6 +412,7 @@ bool Coordinator::Restore(const JobRecord& record, TimePoint now) {
     const bool known = attendances_.Find(attendee.id) != nullptr;
     if (known || !attendees.insert(attendee.id).second) return false;
   }
+  is_deaf_ = true;
   if (record.attendees.empty() && record.verdict) {
     // Who was lost counts its lease anew, as below.
     const bool may_run = record.workers_gone_in > Duration::zero();
@@ -445,6 +447,12 @@ bool Coordinator::Restore(const JobRecord& record, TimePoint now) {
   if (job.is_over()) jobs_.Forget(job, now);
   Forward();
   return true;
+}
+
+void Coordinator::BeginToServe(TimePoint now) {
+  if (!std::exchange(is_deaf_, false)) return;
+  attendances_.BeginToServe(now);
+  jobs_.BeginToServe(now);
 }
 
 KeyValueStore* Coordinator::FindStore(std::string_view run_id) {

@@ -131,10 +131,13 @@ class Coordinator {
   // changes only the records of those in its Outbox's changed_jobs. nullopt: there is no such job.
   std::optional<JobRecord> Record(std::string_view run_id, TimePoint now) const;
   // Resumes a job that was recorded by an earlier life of this daemon. Its agents have their lease
-  // and `restart_grace` to come back. Before any other call.
+  // and `restart_grace` to come back, from BeginToServe on: until then nobody can be heard, however
+  // long it takes to read the rest, and nothing is due. Before any other call.
   // False, and nothing is changed: there is a job of that name already, or another attendee of that
   // number. What is written together never says so.
   bool Restore(const JobRecord& record, TimePoint now);
+  // Agents can reach this daemon from now on. To be called once, after any Restore.
+  void BeginToServe(TimePoint now);
 
  private:
   // One for each kind of event.
@@ -194,6 +197,7 @@ class Coordinator {
   Attendances attendances_{options_.reattach_grace};
   EndedSessions ended_sessions_;
   RankContests contests_;
+  bool is_deaf_ = false;  // something was restored, and nobody can be heard yet
   std::string draining_;  // why, when Drain was called
   std::uint64_t log_bytes_lost_ = 0;
 };

@@ -20,6 +20,10 @@ void DaemonCore::RestoreEntry(std::string_view run_id, std::string_view key,
   if (store != nullptr) store->Set(key, value).IgnoreError();
 }
 
+void DaemonCore::BeginToServe(TimePoint now) {
+  coordinator_.BeginToServe(now);
+}
+
 void DaemonCore::Hear(AgentId agent, const Event& event, TimePoint now) {
   coordinator_.Hear(agent, event, now);
   Follow(now);

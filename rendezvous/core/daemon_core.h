@@ -59,6 +59,8 @@ class DaemonCore {
   // False: Coordinator::Restore.
   bool Restore(const JobRecord& job, TimePoint now);
   void RestoreEntry(std::string_view run_id, std::string_view key, std::string_view value);
+  // Agents can reach this daemon from now on; see Coordinator.
+  void BeginToServe(TimePoint now);
 
   // What happens; see Coordinator.
   void Hear(AgentId agent, const Event& event, TimePoint now);

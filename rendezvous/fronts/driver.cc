@@ -44,6 +44,10 @@ void Driver::RestoreEntry(std::string_view run_id, std::string_view key, std::st
   core_.RestoreEntry(run_id, key, value);
 }
 
+void Driver::BeginToServe() {
+  Handle([&] { core_.BeginToServe(Now()); });
+}
+
 AgentId Driver::Attach(Sink sink) {
   const AgentId agent = next_agent_++;
   sinks_.emplace(agent, std::move(sink));

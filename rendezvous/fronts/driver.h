@@ -58,6 +58,9 @@ class Driver {
   // Coordinator::Restore.
   bool Restore(JobRecord job);
   void RestoreEntry(std::string_view run_id, std::string_view key, std::string_view value);
+  // Agents can reach it from now on. For what was restored no time passes before: nobody could have
+  // come back.
+  void BeginToServe();
 
   // A new connection of an agent, which gets its directives through `sink` until Detach.
   AgentId Attach(Sink sink);

@@ -161,6 +161,7 @@ void CheckRecords(std::string_view bytes) {
   }
   while (core.NextTelling()) {
   }
+  core.BeginToServe(kNow);
   if (const auto next = core.NextDeadline()) core.Tick(*next);
   core.TakeLog();
 }

@@ -1,4 +1,5 @@
-// How a daemon goes on with what it remembers of many: each of them by himself.
+// How a daemon goes on with what it remembers of many: each of them by himself, and each from when
+// he can be served.
 #include "rendezvous/server.h"
 
 #include <algorithm>
@@ -125,6 +126,24 @@ TEST_F(ServerResumeTest, OneThatCannotBeOpenedIsLeftOut) {
   ASSERT_TRUE(RunUntil(io_, [this] { return all_resumed_; }));
   EXPECT_TRUE(Serves("t1"));
   EXPECT_FALSE(Serves("t0"));
+}
+
+// "The daemon took half a minute to begin, and then gave up nodes that were well."
+TEST_F(ServerResumeTest, NobodyIsGivenUpBeforeHeCanComeBack) {
+  TakeOver({"early", "late"});
+  Answer("early");
+  ASSERT_TRUE(RunUntil(io_, [this] { return Serves("early"); }));
+  // Until there is nothing left that the loop waits for, no deadline either.
+  io_.restart();
+  io_.run();
+  EXPECT_EQ(server_->driver().agent_count(), 1);
+  EXPECT_EQ(server_->FindDriver("early")->agent_count(), 1);
+  Listen();
+  Answer("late");
+  ASSERT_TRUE(RunUntil(io_, [this] { return all_resumed_; }));
+  EXPECT_EQ(server_->agent_count(), 3);
+  // Who does not come is given up then, as before.
+  EXPECT_TRUE(RunUntil(io_, [this] { return server_->agent_count() == 0; }));
 }
 
 // A guard says only once that its agent is dead; else the others would wait for the lease's end.

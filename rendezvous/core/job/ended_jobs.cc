@@ -30,6 +30,12 @@ std::optional<std::string> EndedJobs::Add(JobRecord ended, TimePoint workers_gon
   return oldest;
 }
 
+void EndedJobs::BeginToServe(TimePoint now) {
+  for (auto& [run_id, ended] : jobs_) {
+    if (ended.workers_gone_by > ended.recorded) ended.workers_gone_by += now - ended.recorded;
+  }
+}
+
 const Verdict* EndedJobs::FindVerdict(std::string_view run_id, Incarnation incarnation) const {
   const auto ended = jobs_.find(run_id);
   if (ended == jobs_.end() || ended->second.record.incarnation != incarnation) return nullptr;

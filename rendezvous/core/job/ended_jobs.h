@@ -29,6 +29,10 @@ class EndedJobs {
   // its place, if any: the one that ended first.
   std::optional<std::string> Add(JobRecord ended, TimePoint workers_gone_by, TimePoint now);
 
+  // Agents can reach this daemon from now on. Workers of a job that was recorded may run for as
+  // long as was said when it was added.
+  void BeginToServe(TimePoint now);
+
   // How that life of the job ended; null: that is not known, or no longer.
   const Verdict* FindVerdict(std::string_view run_id, Incarnation incarnation) const;
 

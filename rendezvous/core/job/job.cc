@@ -31,6 +31,7 @@ Job::Job(const JobRecord& record, TimePoint now, Outbox* outbox, ByteBudget* sto
       incarnation_(record.incarnation),
       settings_(record.settings),
       outbox_(outbox),
+      restored_(now),
       started_(record.started),
       store_({}, store_bytes),
       roster_(record, now),
@@ -52,6 +53,10 @@ Job::Job(const JobRecord& record, TimePoint now, Outbox* outbox, ByteBudget* sto
     RememberPlaces();
   }
   if (verdict_) PrepareVerdict();
+}
+
+void Job::BeginToServe(TimePoint now) {
+  round_->Delay(now - restored_);
   if (!verdict_ && !started_) reminder_.Begin(now);
 }
 

@@ -58,6 +58,8 @@ class Job {
 
   // A recorded job, as if no time had passed since; its store is empty.
   Job(const JobRecord& record, TimePoint now, Outbox* outbox, ByteBudget* store_bytes);
+  // Agents can reach this daemon from now on. Of the times of a recorded job none has passed yet.
+  void BeginToServe(TimePoint now);
   // The Coordinator adds the attendees' sessions and leases.
   JobRecord Record(TimePoint now) const;
 
@@ -207,6 +209,7 @@ class Job {
   const Incarnation incarnation_;
   const JobSettings settings_;
   Outbox* const outbox_;
+  const TimePoint restored_{};  // when, if it was recorded
 
   std::optional<Round> round_;  // always set; replaced whole when the next one opens
   bool started_ = false;        // the current round's members have their Assignments

@@ -99,6 +99,11 @@ void Jobs::RestoreEnded(const JobRecord& record, TimePoint workers_gone_by, Time
   RememberEnd(record, workers_gone_by, now);
 }
 
+void Jobs::BeginToServe(TimePoint now) {
+  for (auto& [run_id, job] : jobs_) job->BeginToServe(now);
+  ended_.BeginToServe(now);
+}
+
 void Jobs::NoIncarnationUpTo(Incarnation used) {
   next_incarnation_ = std::max(next_incarnation_, used + 1);
 }

@@ -67,6 +67,8 @@ class Jobs {
   Job& Restore(const JobRecord& record, TimePoint now);
   // Remembers a job that had ended; its workers may run until `workers_gone_by`.
   void RestoreEnded(const JobRecord& record, TimePoint workers_gone_by, TimePoint now);
+  // Agents can reach this daemon from now on. All jobs there are were recorded.
+  void BeginToServe(TimePoint now);
 
  private:
   void NoIncarnationUpTo(Incarnation used);

@@ -115,6 +115,12 @@ void Round::HoldUntil(TimePoint earliest, TimePoint now) {
   held_ = true;
 }
 
+void Round::Delay(Duration deaf) {
+  gives_up_ += deaf;
+  if (held_) earliest_ += deaf;
+  if (last_call_ends_) *last_call_ends_ += deaf;
+}
+
 void Round::Tick(TimePoint now) {
   if (state_ != State::kGathering) return;
   if (held_ && now >= earliest_) {

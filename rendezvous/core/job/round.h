@@ -69,6 +69,9 @@ class Round {
   // While the round gathers: it cannot be complete before `earliest`.
   void HoldUntil(TimePoint earliest, TimePoint now);
 
+  // For so long nobody could be heard: whatever is due is due so much later.
+  void Delay(Duration deaf);
+
   // Lets time pass: completes or ends the round if it is due.
   void Tick(TimePoint now);
 

@@ -10,9 +10,8 @@ using std::chrono::seconds;
 
 constexpr Duration kShortest = milliseconds(100);
 constexpr Duration kLongestFault = seconds(20);  // of the disk
-// From Restore to Listen: at most Coordinator::Options::restart_grace, or a node whose knock was
-// answered meanwhile counts a longer lease than the daemon does.
-constexpr Duration kSlowestStart = seconds(3);
+// From Restore to Listen: longer than any lease, as with a large store, and nobody is lost by that.
+constexpr Duration kSlowestStart = seconds(20);
 // For how long a keeper tells that a daemon is dead which remembers nothing.
 constexpr Duration kLastWord = seconds(10);
 constexpr std::uint64_t kIncarnationsPerStart = std::uint64_t{1} << 32;
@@ -78,6 +77,7 @@ void Daemon::Start(Duration until_it_listens) {
     // It has made room for the daemon.
     keeper_since_.reset();
     world_.network.Listen(service_.get());
+    service_->BeginToServe();
   });
 }
 
@@ -121,8 +121,6 @@ void Daemon::Die(bool power_loss) {
 }
 
 void Daemon::Halt(Duration duration) {
-  // Leases of restored agents run from Restore, and an agent whose knock is answered counts its own
-  // anew: between the two no more time may pass than Coordinator::Options::restart_grace.
   if (!runs() || process_->stopped() || !listens_) return;
   process_->Stop();
   world_.scheduler.After(duration, [weak = std::weak_ptr<Process>(process_)] {

@@ -58,6 +58,11 @@ void Service::Restore(const JournalContents& contents, const Disk& written) {
   process_->After(kSilentForLong / 2, [this] { Sweep(); });
 }
 
+void Service::BeginToServe() {
+  core_.BeginToServe(Now());
+  Follow(std::nullopt);
+}
+
 void Service::Sweep() {
   process_->After(kSilentForLong / 2, [this] { Sweep(); });
   if (frozen_) return;

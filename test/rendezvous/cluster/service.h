@@ -65,6 +65,8 @@ class Service final : public Network::Server {
   // Before anything else: what was read at the start. `written`: for the checks, what that was made
   // from.
   void Restore(const JournalContents& contents, const Disk& written);
+  // Agents can connect.
+  void BeginToServe();
 
   const DaemonCore& core() const { return core_; }
   void CloseAll();

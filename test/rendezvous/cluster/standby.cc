@@ -121,6 +121,7 @@ void Standby::Serve() {
   service_->Restore(home_.contents, ledger_.disk());
   home_.contents = {};
   world_.network.Listen(service_.get(), options_.place);
+  service_->BeginToServe();
 }
 
 void Standby::Write(DiskBatch batch, std::function<void(DiskOutcome)> done) {

@@ -21,7 +21,8 @@
 //   next_deadline                  nothing · @MS or none
 //   describe [J]                   the job's snapshot
 //   limits [jobs=N] [nodes=N] [ended=N] [names=1]     a new Coordinator
-//   restart                        the same one, killed and started again
+//   restart [serves=0]             the same one, killed and started again
+//   serve                          after serves=0: agents can reach it from now on
 //
 // Every command is followed by the directives it brought about, "a <- ...", and, after "log" was
 // given, by the transitions, "log ...".
@@ -144,6 +145,11 @@ class Player {
     }
     if (command == "restart") {
       Restart(now);
+      if (words.Get("serves", 1) != 0) coordinator_->BeginToServe(now);
+      return {};
+    }
+    if (command == "serve") {
+      coordinator_->BeginToServe(now);
       return {};
     }
     if (command == "describe") return Described(words.At(0), now);
