@@ -16,6 +16,7 @@
 #include "etcd/etcdserver/etcdserverpb/rpc.grpc.pb.h"
 #include "rendezvous/etcd/etcd_calls.h"
 #include "rendezvous/etcd/etcd_wire.h"
+#include "rendezvous/etcd/patience.h"
 #include "rendezvous/net/grpc_runtime.h"
 
 namespace muster::rendezvous::etcd {
@@ -77,7 +78,7 @@ class EtcdClient final : public Etcd {
       : io_(io),
         options_(std::move(options)),
         trouble_(std::move(trouble)),
-        patience_(options_.patience),
+        patience_(options_.patience, kMostPatience),
         range_pause_(io) {
     for (const std::string& name : options_.members) {
       const std::shared_ptr<grpc::Channel> channel = ChannelTo(options_, name);
@@ -96,8 +97,8 @@ class EtcdClient final : public Etcd {
 
   void Transact(Transaction transaction,
                 std::function<void(absl::StatusOr<Outcome>)> done) override {
-    Try(std::make_shared<Attempts>(
-        Attempts{.request = ToWire(transaction), .done = std::move(done)}));
+    Try(std::make_shared<Attempts>(Attempts{
+        .request = ToWire(transaction), .done = std::move(done), .patience = patience_.now()}));
   }
 
   void Attempt(Transaction transaction,
@@ -281,6 +282,7 @@ class EtcdClient final : public Etcd {
   struct Attempts {
     etcdserverpb::TxnRequest request;
     std::function<void(absl::StatusOr<Outcome>)> done;
+    milliseconds patience;  // with each member
     std::size_t failed = 0;
     std::size_t unheard = 0;  // of these, took all of the patience
   };
@@ -288,9 +290,9 @@ class EtcdClient final : public Etcd {
   void Try(const std::shared_ptr<Attempts>& attempts) {
     Call<etcdserverpb::TxnResponse>(
         attempts->request, &Member::kv, &etcdserverpb::KV::StubInterface::async_interface::Txn,
-        [this, attempts, began = Clock::now(), patience = patience_](
-            const absl::Status& status, const etcdserverpb::TxnResponse& answer) {
-          SetPatience(*attempts, status, Clock::now() - began, patience);
+        [this, attempts, began = Clock::now()](const absl::Status& status,
+                                               const etcdserverpb::TxnResponse& answer) {
+          Learn(*attempts, status, Clock::now() - began);
           if (status.ok()) return attempts->done(FromWire(answer));
           if (!absl::IsUnavailable(status)) return attempts->done(status);
           // Every member is asked before there is a pause.
@@ -304,17 +306,15 @@ class EtcdClient final : public Etcd {
                 if (!error) Try(attempts);
               }));
         },
-        patience_);
+        attempts->patience);
   }
 
-  // An etcd that is slow would else never be heard: it does what it is asked for, and nobody waits
-  // for the answer. Up to version 3.4 it looks at all keys of a range for each page that is read.
-  void SetPatience(Attempts& attempts, const absl::Status& status, Clock::duration took,
-                   milliseconds patience) {
-    if (status.ok() && took < options_.patience / 2) {
-      patience_ = options_.patience;
-    } else if (!status.ok() && took >= patience && ++attempts.unheard % members_.size() == 0) {
-      patience_ = std::min(2 * patience, kMostPatience * options_.patience);
+  // For how long to wait the next time.
+  void Learn(Attempts& attempts, const absl::Status& status, Clock::duration took) {
+    if (!absl::IsUnavailable(status)) {
+      patience_.Answered(took);
+    } else if (took >= attempts.patience && ++attempts.unheard % members_.size() == 0) {
+      attempts.patience = patience_.Longer(attempts.patience);
     }
   }
 
@@ -438,7 +438,7 @@ class EtcdClient final : public Etcd {
   const EtcdOptions options_;
   const std::function<void(const std::string&)> trouble_;
   std::vector<Member> members_;
-  milliseconds patience_;       // with each member, of a transaction
+  Patience patience_;           // of transactions
   std::size_t member_ = 0;      // to be asked next
   std::size_t unanswered_ = 0;  // in a row
   std::string token_;
