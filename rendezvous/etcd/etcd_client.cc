@@ -421,9 +421,12 @@ class EtcdClient final : public Etcd {
     }
     if (status.ok()) status = absl::UnavailableError("etcd: the stream has ended");
     if (!absl::IsUnavailable(status)) return status;
-    if (member == member_) member_ = (member_ + 1) % members_.size();
+    // Of calls beside one another that it does not answer, the first has said so.
+    const bool is_news = member == member_;
+    if (is_news) member_ = (member_ + 1) % members_.size();
     // It tells no changes either; a host without power would be noticed by that in twelve seconds.
     if (range_watch_ != nullptr && range_member_ == member) BreakWatch(status);
+    if (!is_news) return status;
     ++unanswered_;
     if (unanswered_ == members_.size() && trouble_) {
       trouble_(absl::StrCat("no member of etcd answers; the last, ", options_.members[member], ": ",
