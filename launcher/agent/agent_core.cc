@@ -207,15 +207,17 @@ std::string AgentCore::GraceInWords() const {
 
 CoreActions AgentCore::OnDrained(const std::string& why) {
   // What asks the workers to end anyway comes first; where that is not the end, it is asked again.
-  if (!policy_.is_undisturbed() || result()) return {};
-  drained_ = why;
-  const bool is_fixed = needs_.min_nodes == needs_.max_nodes;
-  if (needs_.serves_rendezvous && !is_fixed) return Stay("the rendezvous is served here");
+  if (result()) return {};
   if (version_ >= rendezvous::kLeaveAnswers && !needs_.serves_rendezvous) {
+    drained_ = why;
     CoreActions actions;
     Add(policy_.OnDrained(why), actions);
     return actions;
   }
+  if (!policy_.is_undisturbed()) return {};
+  drained_ = why;
+  const bool is_fixed = needs_.min_nodes == needs_.max_nodes;
+  if (needs_.serves_rendezvous && !is_fixed) return Stay("the rendezvous is served here");
   if (const std::string why_not = WhyItStays(); !why_not.empty()) return Stay(why_not);
   return LeaveEarly();
 }

@@ -85,9 +85,10 @@ class AgentCore {
 
   CoreActions OnSignal(int signal);
   // The scheduler drains this node; `why` is about the node: "Slurm drains it (bad fan)". To be
-  // told again and again as long as that is so: each time, if its workers run, the rendezvous is
-  // asked whether the job can spare this node, and only the user is told once why it stays. Beside
-  // a rendezvous that does not answer that (kLeaveAnswers) each node decides for itself.
+  // told again and again as long as that is so: each time, if its workers run or it waits for a
+  // place, the rendezvous is asked whether the job can spare this node, and only the user is told
+  // once why it stays. Beside a rendezvous that does not answer that (kLeaveAnswers) each node
+  // whose workers run decides for itself.
   CoreActions OnDrained(const std::string& why);
   CoreActions OnGoodbyeHeard();
 

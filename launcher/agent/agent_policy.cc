@@ -198,7 +198,7 @@ Actions AgentPolicy::OnSignal(int signal) {
 }
 
 Actions AgentPolicy::OnDrained(const std::string& why) {
-  if (!is_undisturbed()) return {};
+  if (!is_undisturbed() && state_ != State::kJoining) return {};
   return {AskToLeave{round_, why}};
 }
 

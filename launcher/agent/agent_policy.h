@@ -107,7 +107,7 @@ class AgentPolicy {
   Actions OnSignal(int signal);
 
   // The scheduler wants this node back. `why` is told to the others: "Slurm drains it". Nothing but
-  // in a round whose workers run.
+  // in a round whose workers run, or while it waits for one.
   Actions OnDrained(const std::string& why);
   // The others go on without it: its workers are stopped, and it leaves.
   Actions OnMayLeave(const std::string& why);

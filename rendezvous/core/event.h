@@ -66,7 +66,7 @@ struct Leaving {
 // Answered with LeaveAnswer; once that says yes it is as if the agent had said Leaving. Only where
 // kLeaveAnswers is spoken: elsewhere an agent decides for itself.
 struct AskToLeave {
-  // The last round in which it had workers.
+  // The last round in which it had workers, if it had any.
   RoundId round;
   // "Slurm drains it (bad fan)".
   std::string reason;

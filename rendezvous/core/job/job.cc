@@ -99,7 +99,7 @@ void Job::Join(AttendeeId agent, const NodeInfo& node, RoundNumber after, TimePo
   const bool attends = roster_.Contains(agent);
   Attendee& attendee = roster_.FindOrAdd(agent);
   // Said before, and heard already: it is in the round, or among those who wait for a place.
-  const bool waits = attendee.state == NodeState::kJoined || attendee.state == NodeState::kSpare;
+  const bool waits = attendee.waits();
   // Or said before it heard that it was to start workers, which may run by now.
   const bool old = after < attendee.ran;
   if (!verdict_ && attends && (waits || old)) return;
@@ -254,7 +254,10 @@ void Job::Leaving(AttendeeId agent, const std::string& why, TimePoint now) {
   // Without workers that still run there is nothing to wait for: its Leave follows at once.
   if (!attendee.has_rank() || attendee.state == NodeState::kSucceeded) {
     Log(attendee.node.node_id, absl::StrCat("is leaving: ", why));
-    return;
+    if (!attendee.waits()) return;
+    // It gets no place any more, and whoever is spare may have the one that it had.
+    round_->Leave(attendee.node.node_id, now);
+    return FollowRound(now);
   }
   NextRound(RoundEnd::kNodeLeaving, absl::StrCat("node ", attendee.node.host, " is leaving: ", why),
             now);
@@ -265,9 +268,8 @@ void Job::AskToLeave(AttendeeId agent, RoundId round, const std::string& why, Ti
   if (verdict_) return;  // which it has been told
   // It asks again, as the answer may have been lost with its connection.
   if (attendee.leaving) return Tell(agent, LeaveAnswer{.may_leave = true});
-  // Also when the round is over by now, as long as the node has not asked for the next.
-  const bool had_workers = attendee.has_rank() || attendee.state == NodeState::kStopping;
-  if (!had_workers || round != RoundId{incarnation_, attendee.ran}) return Fence(agent, round);
+  // The round may be over by now, if it is the node's last. One that waits for a place has none.
+  if (!attendee.waits() && round != RoundId{incarnation_, attendee.ran}) return Fence(agent, round);
   if (std::string why_not = WhyItStays(agent); !why_not.empty()) {
     if (why_not != attendee.told_to_stay) {
       attendee.told_to_stay = why_not;
@@ -280,7 +282,9 @@ void Job::AskToLeave(AttendeeId agent, RoundId round, const std::string& why, Ti
 }
 
 std::string Job::WhyItStays(AttendeeId agent) const {
-  if (AnySucceeded()) return "workers of other nodes have finished, and would have to begin again";
+  if (AnySucceeded() && !roster_.at(agent).waits()) {
+    return "workers of other nodes have finished, and would have to begin again";
+  }
   const int others = roster_.CountOthersThatStay(agent);
   if (others >= settings_.min_nodes) return "";
   const std::string why = WhyNodeIsNeeded(settings_.min_nodes, settings_.max_nodes, others + 1);

@@ -83,9 +83,9 @@ class Job {
   // for it.
   void Leaving(AttendeeId agent, const std::string& why, TimePoint now);
 
-  // The agent wants to leave, if the job can go on without it, and last had workers in `round`. It
-  // is answered. As many may leave, one after another, as leave min_nodes that stay, spares among
-  // them.
+  // The agent wants to leave, if the job can go on without it, and last had workers in `round`, or
+  // still waits for a place. It is answered. As many may leave, one after another, as leave
+  // min_nodes that stay, spares among them.
   void AskToLeave(AttendeeId agent, RoundId round, const std::string& why, TimePoint now);
 
   // The agent is gone. `why` completes "node b ...": "was lost: its connection ended". Until

@@ -49,6 +49,8 @@ struct Attendee {
   }
   // It is a member of the current round.
   bool has_rank() const { return group_rank >= 0; }
+  // It has asked for a place, and has none yet.
+  bool waits() const { return state == NodeState::kJoined || state == NodeState::kSpare; }
 };
 
 // Part of a Job, which owns it and decides what the attendees are doing. Not thread-safe.

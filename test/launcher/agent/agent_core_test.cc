@@ -210,7 +210,6 @@ TEST_F(AgentCoreTest, SignalEndsTheRun) {
 // Two nodes that were drained together left a job that could spare one of them.
 TEST_F(AgentCoreTest, DrainedNodeAsksWhetherTheJobCanSpareIt) {
   AgentCore core = Elastic(/*serves_rendezvous=*/false, rendezvous::kLeaveAnswers);
-  EXPECT_EQ(Of(core.OnDrained(kDrains)), "") << "there is no round yet";
   (void)core.OnDirective(PlaceAmong(0, 2), At(seconds(0)));
   const std::string asks = "ask to leave round 0 (Slurm drains it (bad fan))";
   EXPECT_EQ(Of(core.OnDrained(kDrains)), asks) << "a spare may wait";
@@ -230,8 +229,27 @@ TEST_F(AgentCoreTest, DrainedNodeAsksWhetherTheJobCanSpareIt) {
   EXPECT_EQ(Of(core.OnWorkersGone({.end = GroupEnd::kStopped})), "[gone: stopped]; goodbye");
 }
 
+// A spare node that was drained was given the place of a node that left, and the job stopped again
+// when it asked in its turn.
+TEST_F(AgentCoreTest, DrainedSpareNodeLeavesBeforeItHasAPlace) {
+  AgentCore core = Elastic(/*serves_rendezvous=*/false, rendezvous::kLeaveAnswers);
+  const std::string asks = "ask to leave round -1 (Slurm drains it (bad fan))";
+  EXPECT_EQ(Of(core.OnDrained(kDrains)), asks);
+  const LeaveAnswer stay{.why_not = "the job needs 2 nodes, and has 2"};
+  EXPECT_EQ(Of(core.OnDirective(stay, At(seconds(1)))),
+            "\"this node stays in the job, although Slurm drains it (bad fan): the job needs 2 "
+            "nodes, and has 2\"");
+  EXPECT_EQ(Of(core.OnDrained(kDrains)), asks);
+  EXPECT_EQ(Of(core.OnDirective(LeaveAnswer{.may_leave = true}, At(seconds(2)))),
+            "\"this node leaves the job, as Slurm drains it (bad fan)\"; [drained: Slurm drains it "
+            "(bad fan)]; goodbye");
+  EXPECT_EQ(Of(core.OnDrained(kDrains)), "");
+  EXPECT_EQ(Of(core.OnGoodbyeHeard()), "finish");
+}
+
 TEST_F(AgentCoreTest, DrainedNodeThatServesTheRendezvousAsksNobody) {
   AgentCore core = Elastic(/*serves_rendezvous=*/true, rendezvous::kLeaveAnswers);
+  EXPECT_EQ(Of(core.OnDrained(kDrains)), "") << "there is no round yet";
   (void)core.OnDirective(PlaceAmong(0, 3), At(seconds(0)));
   EXPECT_EQ(Of(core.OnDrained(kDrains)),
             "\"this node stays in the job, although Slurm drains it (bad fan): the rendezvous is "

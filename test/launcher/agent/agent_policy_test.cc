@@ -303,7 +303,6 @@ TEST_F(AgentPolicyTest, VerdictAfterASignalKeepsTheInterruption) {
 }
 
 TEST_F(AgentPolicyTest, DrainedNodeLeavesAndTellsTheOthersMeanwhile) {
-  EXPECT_EQ(Of(policy_.OnDrained(kDrains)), "") << "nothing runs yet";
   Run();
   EXPECT_EQ(Of(policy_.OnDrained(kDrains)), "ask to leave round 0 (Slurm drains it)");
   EXPECT_EQ(Of(policy_.OnMayLeave(kDrains)), "leaving (Slurm drains it); stop with SIGTERM");
@@ -315,6 +314,16 @@ TEST_F(AgentPolicyTest, DrainedNodeLeavesAndTellsTheOthersMeanwhile) {
   EXPECT_EQ(Of(policy_.OnGoodbyeHeard()), "finish");
   ASSERT_TRUE(policy_.result().has_value());
   EXPECT_TRUE(std::holds_alternative<LeftEarly>(*policy_.result()));
+}
+
+// A spare node that was drained said nothing of it, and was given the place of another.
+TEST_F(AgentPolicyTest, DrainedNodeThatWaitsForAPlaceAsks) {
+  EXPECT_EQ(Of(policy_.Begin()), "join");
+  EXPECT_EQ(Of(policy_.OnDrained(kDrains)), "ask to leave round -1 (Slurm drains it)");
+  EXPECT_EQ(Of(policy_.OnMayLeave(kDrains)), "goodbye (Slurm drains it)");
+  EXPECT_EQ(Of(policy_.OnDrained(kDrains)), "") << "it is leaving";
+  EXPECT_EQ(Of(policy_.OnDirective(Place(0))), "");
+  EXPECT_EQ(Of(policy_.OnGoodbyeHeard()), "finish");
 }
 
 TEST_F(AgentPolicyTest, SignalToADrainedNodeLeavesItsWorkersTheirTime) {

@@ -158,14 +158,13 @@ Invariants::Expected Invariants::ApplyQuestion(const Call& event, Attendance& se
                                                TimePoint now) {
   ModelJob& job = *sender.job;
   if (job.verdict) return Expected::kNothing;
-  if (!sender.leaving && (sender.phase == Phase::kAsking || sender.round != event.round)) {
-    return Expected::kFenced;
-  }
+  const bool waits = sender.phase == Phase::kAsking;
+  if (!sender.leaving && !waits && sender.round != event.round) return Expected::kFenced;
   const auto stay = std::count_if(attendances_.begin(), attendances_.end(), [&](const auto& entry) {
     return entry.second.job == &job && !entry.second.leaving && &entry.second != &sender;
   });
-  const bool any_finished = job.running && job.succeeded > 0;
-  may_leave_ = sender.leaving || (stay >= job.settings.min_nodes && !any_finished);
+  const bool undoes_work = job.running && job.succeeded > 0 && !waits;
+  may_leave_ = sender.leaving || (stay >= job.settings.min_nodes && !undoes_work);
   coverage_.Count(*may_leave_ ? Happening::kMayLeave : Happening::kHasToStay);
   if (!*may_leave_ || std::exchange(sender.leaving, true)) return Expected::kAnything;
   if (sender.phase == Phase::kStarted) RoundIsOver(job, now);
@@ -259,8 +258,8 @@ void Invariants::CheckForgotten(const Outbox& outbox) {
 void Invariants::CheckNodes(const Call& event, TimePoint now) {
   for (auto& [run_id, job] : jobs_) job.asking = job.expected = 0;
   for (const auto& [agent, node] : attendances_) {
-    // A spare that is about to leave is not taken into the next round.
-    if (node.phase == Phase::kAsking && !(node.spare && node.leaving)) ++node.job->asking;
+    // One that is about to leave is not taken into the next round.
+    if (node.phase == Phase::kAsking && !node.leaving) ++node.job->asking;
     if (node.phase == Phase::kIdle && node.round == node.job->round) ++node.job->expected;
     CheckNode(agent, node, now);
     if (node.lease == Duration::zero()) continue;

@@ -250,6 +250,8 @@ void Invariants::CheckRound(const Starting& round, TimePoint now) {
   for (const auto& [agent, node] : attendances_) {
     if (node.job != &job || node.phase == Phase::kStarted || node.round != job.round) continue;
     if (job.round == kNoRound || now >= job.gathers_since + job.settings.join_timeout) continue;
+    // It is back, and is about to leave.
+    if (node.phase == Phase::kAsking && node.leaving) continue;
     Violate(Check::kPlacesAreKept, name, " starts without a", agent, ", which may still come back");
   }
 

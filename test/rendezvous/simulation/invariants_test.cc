@@ -186,6 +186,18 @@ TEST_F(InvariantsTest, NodeThatTheJobCanSpareHasToStay) {
   EXPECT_EQ(Caught(), "enough stay");
 }
 
+// Though a node has finished: nothing is done again for a spare one.
+TEST_F(InvariantsTest, SpareMayLeave) {
+  SeeRoundOfThree();
+  SeeComing(150, 4, {{4, Waiting{0, "full", true}}});
+  See(200, {.kind = CallKind::kSucceeded, .agent = 1, .round = 0});
+  See(210, {.kind = CallKind::kAskToLeave, .agent = 4}, {{4, LeaveAnswer{.may_leave = true}}});
+  EXPECT_EQ(Caught(), "nothing");
+  See(220, {.kind = CallKind::kLeave, .agent = 4});
+  See(230, {.kind = CallKind::kAskToLeave, .agent = 2, .round = 0}, {{2, LeaveAnswer{}}});
+  EXPECT_EQ(Caught(), "nothing");
+}
+
 TEST_F(InvariantsTest, QuestionIsNotAnswered) {
   SeeRoundOfTwo();
   See(200, {.kind = CallKind::kAskToLeave, .agent = 2, .round = 0});

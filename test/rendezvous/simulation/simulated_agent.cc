@@ -102,7 +102,8 @@ void SimulatedAgent::Terminate() {
 }
 
 void SimulatedAgent::AskToLeave() {
-  if (HasWorkers()) Send(CallKind::kAskToLeave, assignment_.round);
+  const bool asks = HasWorkers() || state_ == State::kAsking;
+  if (asks) Send(CallKind::kAskToLeave, assignment_.round);
 }
 
 void SimulatedAgent::LeaveInOrder(bool workers_left) {

@@ -60,8 +60,8 @@ class SimulatedAgent {
 
   // SIGTERM: sends Leaving, stops the workers, sends Leave.
   void Terminate();
-  // Asks whether it may leave, if it has workers. Once it hears that it may, it stops them, and
-  // sends Leave.
+  // Asks whether it may leave, if it has workers or waits for a place. Once it hears that it may,
+  // it stops them, and sends Leave.
   void AskToLeave();
   // Sends Leave at once, whatever its workers are doing.
   void Quit();
