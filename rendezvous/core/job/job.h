@@ -85,7 +85,9 @@ class Job {
 
   // The agent wants to leave, if the job can go on without it, and last had workers in `round`, or
   // still waits for a place. It is answered. As many may leave, one after another, as leave
-  // min_nodes that stay, spares among them.
+  // min_nodes that stay, spares among them. If its workers succeed while the answer is on its way,
+  // the round is over all the same: the others have been told to stop by then, and cannot be told
+  // to go on with what they have stopped.
   void AskToLeave(AttendeeId agent, RoundId round, const std::string& why, TimePoint now);
 
   // The agent is gone. `why` completes "node b ...": "was lost: its connection ended". Until
