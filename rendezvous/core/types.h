@@ -181,7 +181,7 @@ struct Assignment {
   bool agent_store = false;
   // Only agents connect there: each serves its own workers on loopback (JobSettings::store_tunnel).
   bool store_tunnel = false;
-  // For group rank 0 only: where the round's workers may connect from, each address once, in order.
+  // For group rank 0 only: where the round's workers may connect from, each address once.
   std::vector<std::string> member_addresses;
   // How many of the job's restarts are spent, the same on every node (TORCHELASTIC_RESTART_COUNT).
   int restart_count = 0;

@@ -1,49 +1,78 @@
 #include "rendezvous/core/job/assignments.h"
 
 #include <cstdlib>
+#include <functional>
 #include <map>
-#include <set>
+#include <string_view>
+
+#include "rendezvous/core/key_map.h"
 
 namespace muster::rendezvous {
+namespace {
 
-std::vector<Assignment> MakeAssignments(const RoundFacts& facts,
-                                        const std::vector<Placement>& members) {
-  std::map<std::string, int> role_sizes;
-  std::set<std::string> addresses;
+// Where the workers of a role stand while ranks are given out.
+struct Role {
+  int size = 0;
+  int next_rank = 0;
+};
+
+// Of all members, each once.
+std::vector<std::string> AddressesOf(const std::vector<Placement>& members) {
+  std::vector<std::string> addresses;
+  addresses.reserve(members.size());
+  absl::flat_hash_set<std::string_view, KeyHash, std::equal_to<>> known;
+  known.reserve(members.size());
+  const auto add = [&](const std::string& address) {
+    if (known.insert(address).second) addresses.push_back(address);
+  };
+  for (const Placement& member : members) {
+    add(member.node.address);
+    for (const std::string& address : member.node.addresses) add(address);
+  }
+  return addresses;
+}
+
+}  // namespace
+
+std::vector<std::shared_ptr<const Directive>> MakeAssignments(
+    const RoundFacts& facts, const std::vector<Placement>& members) {
+  if (members.empty()) return {};
+  std::map<std::string_view, Role> roles;
   int world_size = 0;
   for (const Placement& member : members) {
-    role_sizes[member.node.role] += member.node.slots;
+    roles[member.node.role].size += member.node.slots;
     world_size += member.node.slots;
-    addresses.insert(member.node.address);
-    addresses.insert(member.node.addresses.begin(), member.node.addresses.end());
   }
 
-  std::vector<Assignment> assignments;
+  const NodeInfo& first = members.front().node;
+  // Each node's in turn.
+  Assignment assignment{.run_id = facts.run_id,
+                        .incarnation = facts.incarnation,
+                        .round = facts.round,
+                        .group_world_size = static_cast<int>(members.size()),
+                        .world_size = world_size,
+                        .master_addr = first.address,
+                        .master_port = first.master_port,
+                        .agent_store = first.serves_store,
+                        .store_tunnel = facts.store_tunnel,
+                        .member_addresses = AddressesOf(members),
+                        .restart_count = facts.restart_count,
+                        .max_restarts = facts.max_restarts};
+  std::vector<std::shared_ptr<const Directive>> assignments;
   assignments.reserve(members.size());
-  std::map<std::string, int> next_role_rank;
   int next_rank = 0;
   for (const Placement& member : members) {
-    int& role_rank = next_role_rank[member.node.role];
-    assignments.push_back({.run_id = facts.run_id,
-                           .incarnation = facts.incarnation,
-                           .round = facts.round,
-                           .group_rank = member.group_rank,
-                           .group_world_size = static_cast<int>(members.size()),
-                           .base_rank = next_rank,
-                           .world_size = world_size,
-                           .role_base_rank = role_rank,
-                           .role_world_size = role_sizes[member.node.role],
-                           .master_addr = members[0].node.address,
-                           .master_port = members[0].node.master_port,
-                           .agent_store = members[0].node.serves_store,
-                           .store_tunnel = facts.store_tunnel,
-                           .restart_count = facts.restart_count,
-                           .max_restarts = facts.max_restarts,
-                           .rank_reason = member.reason});
+    Role& role = roles[member.node.role];
+    assignment.group_rank = member.group_rank;
+    assignment.base_rank = next_rank;
+    assignment.role_base_rank = role.next_rank;
+    assignment.role_world_size = role.size;
+    assignment.rank_reason = member.reason;
+    assignments.push_back(std::make_shared<const Directive>(assignment));
+    assignment.member_addresses.clear();
     next_rank += member.node.slots;
-    role_rank += member.node.slots;
+    role.next_rank += member.node.slots;
   }
-  assignments.front().member_addresses.assign(addresses.begin(), addresses.end());
   return assignments;
 }
 

@@ -409,14 +409,10 @@ void Job::StartMembers(TimePoint now) {
 }
 
 void Job::MakeAssignments() {
-  if (round_->members().empty()) return;
-  assignments_.reserve(round_->members().size());
-  for (Assignment& assignment :
-       rendezvous::MakeAssignments({run_id_, incarnation_, round_->number(), budget_.spent(),
-                                    settings_.max_restarts, settings_.store_tunnel},
-                                   round_->members())) {
-    assignments_.push_back(std::make_shared<const Directive>(std::move(assignment)));
-  }
+  assignments_ =
+      rendezvous::MakeAssignments({run_id_, incarnation_, round_->number(), budget_.spent(),
+                                   settings_.max_restarts, settings_.store_tunnel},
+                                  round_->members());
 }
 
 const Assignment& Job::AssignmentOf(int group_rank) const {
