@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "rendezvous/core/rank_order.h"
 #include "rendezvous/core/snapshot.h"
 #include "rendezvous/core/types.h"
 
@@ -11,7 +12,7 @@ namespace muster::rendezvous {
 
 // When nodes said which rank they want: " (missing: node ranks 1, 3)" for those of 0..max_nodes-1
 // that none asked for. Empty when no node asked for a rank, or when none is missing.
-std::string MissingHints(const std::vector<NodeInfo>& joined, int max_nodes);
+std::string MissingHints(const std::vector<Candidate>& joined, int max_nodes);
 
 // "rank 3 on host b exited with code 3".
 std::string DescribeFailure(const WorkerFailure& failure);

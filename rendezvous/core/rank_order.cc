@@ -37,8 +37,8 @@ void AppendNatural(std::string_view text, std::string* key) {
   }
 }
 
-// Compared byte by byte: by topology, of which the shorter path comes first, address and node id.
-std::string PlaceKey(const NodeInfo& node) {
+// By topology, of which the shorter path comes first, address and node id.
+std::string NaturalOrder(const NodeInfo& node) {
   constexpr char kEnd = 0, kOneMore = 1;
   std::string key;
   for (const std::string& level : node.topology) {
@@ -53,25 +53,24 @@ std::string PlaceKey(const NodeInfo& node) {
   return key;
 }
 
-// A node without a rank of its own, and what decides when it takes a free one: in this order. Made
-// once for each, as among thousands it is compared with a dozen others.
+// A node without a rank of its own, and what decides when it takes a free one: in this order.
 struct Filler {
   int previous_rank;  // INT_MAX: it had none
   int hint;           // INT_MAX: it gave none
-  std::string place;
+  std::string order;
   Candidate* candidate;
 
   bool is_newcomer() const { return previous_rank == INT_MAX; }
   bool operator<(const Filler& other) const {
-    return std::tie(previous_rank, hint, place) <
-           std::tie(other.previous_rank, other.hint, other.place);
+    return std::tie(previous_rank, hint, order) <
+           std::tie(other.previous_rank, other.hint, other.order);
   }
 };
 
 Filler MakeFiller(Candidate& candidate) {
   return {.previous_rank = candidate.previous_rank < 0 ? INT_MAX : candidate.previous_rank,
           .hint = candidate.node.rank_hint.value_or(INT_MAX),
-          .place = PlaceKey(candidate.node),
+          .order = std::move(candidate.order),
           .candidate = &candidate};
 }
 
@@ -98,12 +97,20 @@ bool NaturalLess(std::string_view a, std::string_view b) {
   return key_a < key_b;
 }
 
+Candidate::Candidate(NodeInfo node, int previous_rank)
+    : node(std::move(node)),
+      previous_rank(previous_rank),
+      order(previous_rank < 0 ? NaturalOrder(this->node) : "") {}
+
 std::vector<Placement> OrderRanks(std::vector<Candidate> candidates) {
   const int size = static_cast<int>(candidates.size());
   std::vector<Placement> ranks(size);
   std::vector<bool> taken(size, false);
   const auto place = [&](Candidate& candidate, int rank, std::string reason) {
-    ranks[rank] = Placement{std::move(candidate.node), rank, std::move(reason)};
+    Placement& placement = ranks[rank];
+    placement.node = std::move(candidate.node);
+    placement.group_rank = rank;
+    placement.reason = std::move(reason);
     taken[rank] = true;
   };
 

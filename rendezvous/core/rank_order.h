@@ -11,8 +11,13 @@ namespace muster::rendezvous {
 
 // A node that is in the round, with the group rank it had in the round before (-1: it had none).
 struct Candidate {
+  Candidate(NodeInfo node, int previous_rank = -1);
+
   NodeInfo node;
-  int previous_rank = -1;
+  int previous_rank;
+  // Of one that had no rank: compared byte by byte, where it comes among the others. Made here, as
+  // ten thousand come one by one and are ordered at once.
+  std::string order;
 };
 
 // A node with its place. `reason` is shown to people: "keeps rank 1", "asked for node rank 0",

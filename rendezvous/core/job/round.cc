@@ -11,10 +11,9 @@
 namespace muster::rendezvous {
 namespace {
 
-template <typename Nodes>
-auto FindNode(Nodes& nodes, std::string_view node_id) {
+auto FindNode(const std::vector<NodeInfo>& nodes, std::string_view node_id) {
   return std::find_if(nodes.begin(), nodes.end(),
-                      [node_id](const auto& node) { return node.node_id == node_id; });
+                      [node_id](const NodeInfo& node) { return node.node_id == node_id; });
 }
 
 // "a, b, c and 9,997 more": what `name` says of each. Names no more than are shown.
@@ -38,6 +37,7 @@ Round::Round(RoundNumber number, const JobSettings& settings,
       earliest_(earliest),
       held_(earliest > opened) {
   previous_ranks_.reserve(returning.size());
+  joined_.reserve(returning.size());
   for (const Returning& node : returning) previous_ranks_[node.node_id] = node.group_rank;
   WaitFor(returning);
 }
@@ -69,7 +69,7 @@ RoundRecord Round::Record(TimePoint now) const {
   record.anyone_returned = anyone_returned_;
   record.previous_ranks.insert(previous_ranks_.begin(), previous_ranks_.end());
   for (const auto& [number, node] : outstanding_) record.outstanding.push_back(node);
-  record.joined = joined_;
+  for (const Candidate& candidate : joined_) record.joined.push_back(candidate.node);
   record.spares = spares_;
   record.members = members_;
   record.gives_up_in = gives_up_ - now;
@@ -102,7 +102,10 @@ void Round::Leave(std::string_view node_id, TimePoint now) {
   if (const auto spare = FindNode(spares_, node_id); spare != spares_.end()) spares_.erase(spare);
   const bool was_in = joined_ids_.erase(node_id) != 0;
   if (state_ != State::kGathering) return;
-  if (was_in) joined_.erase(FindNode(joined_, node_id));
+  if (was_in) {
+    std::erase_if(joined_,
+                  [node_id](const Candidate& joined) { return joined.node.node_id == node_id; });
+  }
   StopWaitingFor(node_id, now);
   PromoteSpares();
   Settle(now);
@@ -176,7 +179,8 @@ int Round::FreePlaces() const {
 }
 
 void Round::Admit(const NodeInfo& node) {
-  joined_.push_back(node);
+  const auto previous = previous_ranks_.find(node.node_id);
+  joined_.emplace_back(node, previous == previous_ranks_.end() ? -1 : previous->second);
   joined_ids_.insert(node.node_id);
 }
 
@@ -207,14 +211,7 @@ void Round::Settle(TimePoint now) {
 }
 
 void Round::Complete() {
-  std::vector<Candidate> candidates;
-  candidates.reserve(joined_.size());
-  for (NodeInfo& node : std::exchange(joined_, {})) {
-    const auto previous = previous_ranks_.find(node.node_id);
-    const int rank = previous == previous_ranks_.end() ? -1 : previous->second;
-    candidates.push_back({std::move(node), rank});
-  }
-  members_ = OrderRanks(std::move(candidates));
+  members_ = OrderRanks(std::exchange(joined_, {}));
   state_ = State::kComplete;
   last_call_ends_.reset();
 }
@@ -234,7 +231,7 @@ std::string Round::Explain(TimePoint now) const {
 
   const int min = settings_.min_nodes, max = settings_.max_nodes;
   const std::string wanted = min == max ? absl::StrCat(max) : absl::StrCat(min, " to ", max);
-  const auto host = [](const NodeInfo& node) { return node.host; };
+  const auto host = [](const Candidate& joined) { return joined.node.host; };
   const std::string here =
       absl::StrCat(in, " of ", wanted, (max == 1 ? " node is here" : " nodes are here"),
                    in == 0 ? "" : absl::StrCat(" (", ShortListOf(joined_, host), ")"));

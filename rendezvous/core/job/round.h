@@ -118,7 +118,7 @@ class Round {
   std::map<std::size_t, Returning> outstanding_;
   KeyMap<std::size_t> outstanding_ids_;
   bool anyone_returned_ = false;
-  std::vector<NodeInfo> joined_;  // until the round is complete: then they are members_
+  std::vector<Candidate> joined_;  // until the round is complete: then they are members_
   // Of both, to find a node among thousands.
   KeySet joined_ids_;
   std::vector<NodeInfo> spares_;
