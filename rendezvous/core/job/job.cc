@@ -50,7 +50,8 @@ Job::Job(const JobRecord& record, TimePoint now, Outbox* outbox, ByteBudget* sto
     }
     MakeAssignments();
     ResumeHistory(now);
-    RememberPlaces();
+    // Its workers may have succeeded before it left.
+    RememberPlaces(roster_.AttendeesOf(round_->members()));
   }
   if (verdict_) PrepareVerdict();
 }
@@ -390,19 +391,18 @@ void Job::StartMembers(TimePoint now) {
   const std::vector<Placement>& members = round_->members();
   starting_ = static_cast<int>(members.size());
   MakeAssignments();
+  const std::vector<Roster::Entry*> attendees = roster_.AttendeesOf(members);
   outbox_->directives.reserve(outbox_->directives.size() + members.size());
   for (int rank = 0; rank < static_cast<int>(members.size()); ++rank) {
     // A member that does not attend, or ranks with a gap, would start a job that can never meet.
-    const auto found = roster_.agents().find(members[rank].node.node_id);
-    if (members[rank].group_rank != rank || found == roster_.agents().end()) std::abort();
-    const AttendeeId agent = found->second;
-    Attendee& attendee = roster_.at(agent);
+    if (members[rank].group_rank != rank || attendees[rank] == nullptr) std::abort();
+    auto& [agent, attendee] = *attendees[rank];
     attendee.Become(NodeState::kStarting, now);
     attendee.group_rank = rank;
     attendee.ran = round_->number();
     Tell(agent, assignments_[rank]);
   }
-  RememberPlaces();
+  RememberPlaces(attendees);
   // What a complete round says does not depend on the time.
   LogMilestone(absl::StrCat("starts: ", round_->Explain(TimePoint{})),
                history_.Start(members, now));
@@ -419,8 +419,13 @@ const Assignment& Job::AssignmentOf(int group_rank) const {
   return std::get<Assignment>(*assignments_[group_rank]);
 }
 
-void Job::RememberPlaces() {
-  log_places_.Start(PlacesOf(round_->number(), over_reason_, round_->members(), roster_.agents()));
+void Job::RememberPlaces(const std::vector<Roster::Entry*>& attendees) {
+  std::vector<AttendeeId> agents;
+  agents.reserve(attendees.size());
+  for (const Roster::Entry* attendee : attendees) {
+    agents.push_back(attendee == nullptr ? 0 : attendee->first);
+  }
+  log_places_.Start(PlacesOf(round_->number(), over_reason_, round_->members(), agents));
 }
 
 void Job::SetOutOfTouch(AttendeeId agent, bool out_of_touch) {

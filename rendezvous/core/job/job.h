@@ -173,8 +173,8 @@ class Job {
   // Of the current round, which is complete.
   void MakeAssignments();
   const Assignment& AssignmentOf(int group_rank) const;
-  // They are running, or are about to.
-  void RememberPlaces();
+  // They are running, or are about to. `attendees` are the members'; null where one has left.
+  void RememberPlaces(const std::vector<Roster::Entry*>& attendees);
   void TellStragglers(const std::vector<StragglerChange>& changes);
   JobFacts Facts() const;
   // What led to the verdict happened `detected` ago, if it was a failure.

@@ -3,18 +3,19 @@
 namespace muster::rendezvous {
 
 LogPlacesOfRound PlacesOf(RoundNumber round, const std::string& reason,
-                          const std::vector<Placement>& members, const KeyMap<AttendeeId>& agents) {
+                          const std::vector<Placement>& members,
+                          const std::vector<AttendeeId>& attendees) {
   LogPlacesOfRound places{.round = round, .reason = reason, .places = {}};
+  places.places.reserve(members.size());
   int first_rank = 0;
-  for (const Placement& member : members) {
-    // Of a round that was restored, one may have left whose workers had succeeded.
-    const auto agent = agents.find(member.node.node_id);
-    places.places.push_back({.attendee = agent == agents.end() ? 0 : agent->second,
-                             .host = member.node.host,
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    const NodeInfo& node = members[i].node;
+    places.places.push_back({.attendee = attendees[i],
+                             .host = node.host,
                              .first_rank = first_rank,
-                             .workers = member.node.slots,
-                             .delivers = member.node.delivers_logs});
-    first_rank += member.node.slots;
+                             .workers = node.slots,
+                             .delivers = node.delivers_logs});
+    first_rank += node.slots;
   }
   return places;
 }

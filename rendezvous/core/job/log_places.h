@@ -3,11 +3,9 @@
 
 #include <deque>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
-#include "rendezvous/core/key_map.h"
 #include "rendezvous/core/limits.h"
 #include "rendezvous/core/rank_order.h"
 #include "rendezvous/core/record.h"
@@ -33,9 +31,11 @@ struct LogPlacesOfRound {
   std::vector<LogPlace> places;
 };
 
-// The places of the round's members, who are in order of group rank. `agents` by node id.
+// The places of the round's members, who are in order of group rank; `attendees` are theirs, 0
+// where one has left.
 LogPlacesOfRound PlacesOf(RoundNumber round, const std::string& reason,
-                          const std::vector<Placement>& members, const KeyMap<AttendeeId>& agents);
+                          const std::vector<Placement>& members,
+                          const std::vector<AttendeeId>& attendees);
 
 // Nothing is decided by it, and no journal has it, as with JobHistory: after a restart of the
 // daemon it is known of the current round alone. Deterministic; owned by the Job.

@@ -8,9 +8,10 @@ namespace muster::rendezvous {
 Roster::Roster(const JobRecord& record, TimePoint now)
     : lost_(record.lost.begin(), record.lost.end()) {
   for (const AttendeeRecord& attendee : record.attendees) {
-    attendees_[attendee.id] = {attendee.node, attendee.state, attendee.group_rank, attendee.leaving,
-                               attendee.ran};
-    agents_[attendee.node.node_id] = attendee.id;
+    Entry& entry = *attendees_.try_emplace(attendee.id).first;
+    entry.second = {attendee.node, attendee.state, attendee.group_rank, attendee.leaving,
+                    attendee.ran};
+    nodes_[attendee.node.node_id] = &entry;
   }
   if (record.workers_gone_in > Duration::zero()) workers_gone_by_ = now + record.workers_gone_in;
 }
@@ -29,8 +30,9 @@ void Roster::Record(TimePoint now, JobRecord& record) const {
 }
 
 void Roster::Enter(AttendeeId agent, const NodeInfo& node, TimePoint now) {
-  Attendee& attendee = attendees_.at(agent);
-  agents_[node.node_id] = agent;
+  Entry& entry = *attendees_.find(agent);
+  Attendee& attendee = entry.second;
+  nodes_[node.node_id] = &entry;
   lost_.erase(node.node_id);
   attendee.node = node;
   attendee.Become(NodeState::kJoined, now);
@@ -40,10 +42,20 @@ void Roster::Enter(AttendeeId agent, const NodeInfo& node, TimePoint now) {
 Attendee Roster::Remove(AttendeeId agent, TimePoint gone_by) {
   Attendee attendee = std::move(attendees_.at(agent));
   attendees_.erase(agent);
-  agents_.erase(attendee.node.node_id);
+  nodes_.erase(attendee.node.node_id);
   workers_gone_by_ = std::max(workers_gone_by_, gone_by);
   if (gone_by != TimePoint::min()) lost_.insert(attendee.node.node_id);
   return attendee;
+}
+
+std::vector<Roster::Entry*> Roster::AttendeesOf(const std::vector<Placement>& members) {
+  std::vector<Entry*> found;
+  found.reserve(members.size());
+  for (const Placement& member : members) {
+    const auto node = nodes_.find(member.node.node_id);
+    found.push_back(node == nodes_.end() ? nullptr : node->second);
+  }
+  return found;
 }
 
 std::optional<AttendeeId> Roster::FindByRankHint(const std::optional<int>& rank_hint) const {

@@ -58,8 +58,11 @@ class Roster {
  public:
   // In order of attendance.
   using Attendees = std::map<AttendeeId, Attendee>;
+  using Entry = Attendees::value_type;  // stays where it is until it is removed
 
   Roster() = default;
+  Roster(const Roster&) = delete;
+  Roster& operator=(const Roster&) = delete;
   // The roster of a recorded job, as if no time had passed since.
   Roster(const JobRecord& record, TimePoint now);
   // Adds the roster's part to `record`. The Coordinator adds sessions and leases.
@@ -84,11 +87,11 @@ class Roster {
   const Attendee& at(AttendeeId agent) const { return attendees_.at(agent); }
   // Nobody attends.
   bool empty() const { return attendees_.empty(); }
-  bool HasNode(std::string_view node_id) const { return agents_.contains(node_id); }
+  bool HasNode(std::string_view node_id) const { return nodes_.contains(node_id); }
   // The first agent that asked for this rank.
   std::optional<AttendeeId> FindByRankHint(const std::optional<int>& rank_hint) const;
-  // By node id.
-  const KeyMap<AttendeeId>& agents() const { return agents_; }
+  // Who attends as the members' nodes, in their order; null: the node has left.
+  std::vector<Entry*> AttendeesOf(const std::vector<Placement>& members);
   // A member of the current round that is out of touch; null: none is.
   const Attendee* FindOutOfTouchMember() const;
 
@@ -103,7 +106,8 @@ class Roster {
 
  private:
   Attendees attendees_;
-  KeyMap<AttendeeId> agents_;   // by node id, to find a node among thousands
+  // By node id, to find a node among thousands.
+  KeyMap<Entry*> nodes_;
   std::set<std::string> lost_;  // node ids
   TimePoint workers_gone_by_ = TimePoint::min();
 };
