@@ -125,7 +125,8 @@ def measure(settings: tools.Settings) -> results.Benchmark:
         _add_growth(benchmark, cost, 64, 10_000)
     rendezvous_micro.add_rows(benchmark, "test/bench/rendezvous/core_benchmark", settings)
     benchmark.notes.append("core_benchmark is Google Benchmark's, of the Coordinator alone: each node's part of a "
-                           "first round (BM_JoinStorm) or of a round after a failure (BM_Restart), and one beat.")
+                           "first round (BM_JoinStorm; BM_ScatteredJoinStorm: not in the order of their addresses) or "
+                           "of a round after a failure (BM_Restart), and one beat.")
     if not settings.quick:
         benchmark.notes.append(_torch_beyond())
     return benchmark

@@ -51,9 +51,11 @@ class Turns {
   Clock::duration longest_{};
 };
 
-void JoinAll(Coordinator& coordinator, int nodes, Turns& turns) {
+// In the order of their addresses, or `step` addresses apart, which must have no divisor in common
+// with how many there are.
+void JoinAll(Coordinator& coordinator, int nodes, Turns& turns, std::int64_t step = 1) {
   for (int i = 0; i < nodes; ++i) {
-    const JoinRequest request = RequestOf(i, nodes);
+    const JoinRequest request = RequestOf(static_cast<int>(i * step % nodes), nodes);
     turns.Handle(coordinator, [&] { coordinator.Hear(i + 1, request, kStart); });
   }
 }
@@ -75,6 +77,19 @@ BENCHMARK(BM_JoinStorm)
     ->Arg(10'000)
     ->Arg(100'000)
     ->Unit(benchmark::kMicrosecond);
+
+// The same, where none comes next to its neighbour: their ranks have to be sorted.
+void BM_ScatteredJoinStorm(benchmark::State& state) {
+  const int nodes = static_cast<int>(state.range(0));
+  Turns turns;
+  for (auto _ : state) {
+    Coordinator coordinator;
+    JoinAll(coordinator, nodes, turns, /*step=*/7919);
+  }
+  turns.Report(state);
+  state.SetItemsProcessed(state.iterations() * nodes);
+}
+BENCHMARK(BM_ScatteredJoinStorm)->Arg(10'000)->Arg(100'000)->Unit(benchmark::kMicrosecond);
 
 // A worker of one of N nodes fails, all stop and join again.
 void BM_Restart(benchmark::State& state) {
