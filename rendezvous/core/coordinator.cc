@@ -430,7 +430,7 @@ bool Coordinator::Restore(const JobRecord& record, TimePoint now) {
     const TimePoint lost_at = now + attendee.lease + options_.restart_grace;
     attendances_.Add({.id = attendee.id,
                       .job = &job,
-                      .node_id = attendee.node.node_id,
+                      .node_id = attendee.node->node_id,
                       .session = attendee.session,
                       .keep_alive = attendee.keep_alive,
                       .lease = attendee.lease,

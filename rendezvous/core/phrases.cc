@@ -10,7 +10,7 @@ namespace muster::rendezvous {
 std::string MissingHints(const std::vector<Candidate>& joined, int max_nodes) {
   std::set<int> asked_for;
   for (const Candidate& candidate : joined) {
-    if (candidate.node.rank_hint) asked_for.insert(*candidate.node.rank_hint);
+    if (candidate.node->rank_hint) asked_for.insert(*candidate.node->rank_hint);
   }
   if (asked_for.empty() || *asked_for.rbegin() >= max_nodes) return "";
   // Where a node did not say its rank, which one is missing is anybody's guess.

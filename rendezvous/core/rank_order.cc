@@ -69,7 +69,7 @@ struct Filler {
 
 Filler MakeFiller(Candidate& candidate) {
   return {.previous_rank = candidate.previous_rank < 0 ? INT_MAX : candidate.previous_rank,
-          .hint = candidate.node.rank_hint.value_or(INT_MAX),
+          .hint = candidate.node->rank_hint.value_or(INT_MAX),
           .order = std::move(candidate.order),
           .candidate = &candidate};
 }
@@ -79,10 +79,10 @@ std::string ReasonToFill(const Candidate& candidate, int rank, int size) {
     return absl::StrCat("moves from rank ", candidate.previous_rank, " to ", rank,
                         ", as the round has ", size, size == 1 ? " node" : " nodes");
   }
-  if (candidate.node.rank_hint) {
-    return absl::StrCat("gets rank ", rank, " in order of node rank ", *candidate.node.rank_hint);
+  if (candidate.node->rank_hint) {
+    return absl::StrCat("gets rank ", rank, " in order of node rank ", *candidate.node->rank_hint);
   }
-  if (!candidate.node.topology.empty()) {
+  if (!candidate.node->topology.empty()) {
     return absl::StrCat("gets rank ", rank, " in order of topology and address");
   }
   return absl::StrCat("gets rank ", rank, " in order of address");
@@ -97,7 +97,7 @@ bool NaturalLess(std::string_view a, std::string_view b) {
   return key_a < key_b;
 }
 
-Candidate::Candidate(NodeInfo node, int previous_rank)
+Candidate::Candidate(SharedNode node, int previous_rank)
     : node(std::move(node)),
       previous_rank(previous_rank),
       order(previous_rank < 0 ? NaturalOrder(this->node) : "") {}
@@ -129,11 +129,11 @@ std::vector<Placement> OrderRanks(std::vector<Candidate> candidates) {
   // fit as places would turn that order round.
   const bool hints_are_places =
       std::all_of(without_rank.begin(), without_rank.end(), [size](const Filler& filler) {
-        return !filler.is_newcomer() || !filler.candidate->node.rank_hint || filler.hint < size;
+        return !filler.is_newcomer() || !filler.candidate->node->rank_hint || filler.hint < size;
       });
   std::vector<Candidate*> fillers;
   for (const Filler& filler : without_rank) {
-    const std::optional<int>& hint = filler.candidate->node.rank_hint;
+    const std::optional<int>& hint = filler.candidate->node->rank_hint;
     if (hints_are_places && filler.is_newcomer() && hint && !taken[*hint]) {
       const int rank = *hint;
       place(*filler.candidate, rank, absl::StrCat("asked for node rank ", rank));

@@ -11,9 +11,9 @@ namespace muster::rendezvous {
 
 // A node that is in the round, with the group rank it had in the round before (-1: it had none).
 struct Candidate {
-  Candidate(NodeInfo node, int previous_rank = -1);
+  Candidate(SharedNode node, int previous_rank = -1);
 
-  NodeInfo node;
+  SharedNode node;
   int previous_rank;
   // Of one that had no rank: compared byte by byte, where it comes among the others. Made here, as
   // ten thousand come one by one and are ordered at once.
@@ -23,7 +23,7 @@ struct Candidate {
 // A node with its place. `reason` is shown to people: "keeps rank 1", "asked for node rank 0",
 // "fills rank 2".
 struct Placement {
-  NodeInfo node;
+  SharedNode node;
   int group_rank = 0;
   std::string reason;
 

@@ -4,12 +4,13 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/shared_value.h"
+#include "rendezvous/core/key_map.h"
 #include "rendezvous/core/rank_order.h"
 #include "rendezvous/core/snapshot.h"
 #include "rendezvous/core/types.h"
@@ -32,10 +33,10 @@ struct RoundRecord {
   RoundNumber number = 0;
   bool complete = false;
   bool anyone_returned = false;
-  std::map<std::string, int> previous_ranks;
+  base::SharedValue<KeyMap<int>> previous_ranks;
   std::vector<ReturningRecord> outstanding;
-  std::vector<NodeInfo> joined;  // in order of arrival; once it is complete they are `members`
-  std::vector<NodeInfo> spares;
+  std::vector<SharedNode> joined;  // in order of arrival; once it is complete they are `members`
+  std::vector<SharedNode> spares;
   std::vector<Placement> members;  // by group rank
   // Time until it gives up, until the last call is over, and until it may be complete at the
   // earliest; zero or less: that time has come. A round that is held when the record is used is
@@ -50,7 +51,7 @@ struct RoundRecord {
 
 struct AttendeeRecord {
   AttendeeId id = 0;
-  NodeInfo node;
+  SharedNode node;
   NodeState state = NodeState::kJoined;
   int group_rank = -1;
   bool leaving = false;

@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/shared_value.h"
 #include "rendezvous/core/protocol.h"
 
 namespace muster::rendezvous {
@@ -75,6 +76,9 @@ struct NodeInfo {
 
   bool operator==(const NodeInfo&) const = default;
 };
+
+// As all hold it who hold it for long: of ten thousand nodes, a job's record is taken in a moment.
+using SharedNode = base::SharedValue<NodeInfo>;
 
 // When a newcomer gets a place that is free.
 enum class ScaleUp {

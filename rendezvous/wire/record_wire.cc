@@ -18,15 +18,16 @@ void ToWire(const RoundRecord& round, journal::RoundRecord* wire) {
   wire->set_number(round.number);
   wire->set_complete(round.complete);
   wire->set_anyone_returned(round.anyone_returned);
-  wire->mutable_previous_ranks()->insert(round.previous_ranks.begin(), round.previous_ranks.end());
+  wire->mutable_previous_ranks()->insert(round.previous_ranks->begin(),
+                                         round.previous_ranks->end());
   for (const ReturningRecord& node : round.outstanding) {
     journal::Returning* const out = wire->add_outstanding();
     out->set_node_id(node.node_id);
     out->set_host(node.host);
     out->set_group_rank(node.group_rank);
   }
-  for (const NodeInfo& node : round.joined) ToWire(node, wire->add_joined());
-  for (const NodeInfo& node : round.spares) ToWire(node, wire->add_spares());
+  for (const SharedNode& node : round.joined) ToWire(node, wire->add_joined());
+  for (const SharedNode& node : round.spares) ToWire(node, wire->add_spares());
   for (const Placement& member : round.members) {
     journal::Placement* const out = wire->add_members();
     ToWire(member.node, out->mutable_node());
@@ -39,11 +40,12 @@ void ToWire(const RoundRecord& round, journal::RoundRecord* wire) {
 }
 
 RoundRecord FromWire(const journal::RoundRecord& wire) {
-  RoundRecord round{.number = wire.number(),
-                    .complete = wire.complete(),
-                    .anyone_returned = wire.anyone_returned(),
-                    .previous_ranks = {wire.previous_ranks().begin(), wire.previous_ranks().end()},
-                    .gives_up_in = FromMs(wire.gives_up_in_ms())};
+  RoundRecord round{
+      .number = wire.number(),
+      .complete = wire.complete(),
+      .anyone_returned = wire.anyone_returned(),
+      .previous_ranks = KeyMap<int>(wire.previous_ranks().begin(), wire.previous_ranks().end()),
+      .gives_up_in = FromMs(wire.gives_up_in_ms())};
   for (const journal::Returning& node : wire.outstanding()) {
     round.outstanding.push_back({node.node_id(), node.host(), node.group_rank()});
   }
@@ -109,11 +111,11 @@ bool CanGoOn(const JobRecord& record) {
   }
   if (!record.round.complete) return true;
   std::set<std::string> attending;
-  for (const AttendeeRecord& attendee : record.attendees) attending.insert(attendee.node.node_id);
+  for (const AttendeeRecord& attendee : record.attendees) attending.insert(attendee.node->node_id);
   int rank = 0;
   for (const Placement& member : record.round.members) {
     if (member.group_rank != rank++) return false;
-    if (!record.started && !attending.contains(member.node.node_id)) return false;
+    if (!record.started && !attending.contains(member.node->node_id)) return false;
   }
   return rank > 0;
 }

@@ -26,8 +26,8 @@ std::vector<std::string> AddressesOf(const std::vector<Placement>& members) {
     if (known.insert(address).second) addresses.push_back(address);
   };
   for (const Placement& member : members) {
-    add(member.node.address);
-    for (const std::string& address : member.node.addresses) add(address);
+    add(member.node->address);
+    for (const std::string& address : member.node->addresses) add(address);
   }
   return addresses;
 }
@@ -40,8 +40,8 @@ std::vector<std::shared_ptr<const Directive>> MakeAssignments(
   std::map<std::string_view, Role> roles;
   int world_size = 0;
   for (const Placement& member : members) {
-    roles[member.node.role].size += member.node.slots;
-    world_size += member.node.slots;
+    roles[member.node->role].size += member.node->slots;
+    world_size += member.node->slots;
   }
 
   const NodeInfo& first = members.front().node;
@@ -62,7 +62,7 @@ std::vector<std::shared_ptr<const Directive>> MakeAssignments(
   assignments.reserve(members.size());
   int next_rank = 0;
   for (const Placement& member : members) {
-    Role& role = roles[member.node.role];
+    Role& role = roles[member.node->role];
     assignment.group_rank = member.group_rank;
     assignment.base_rank = next_rank;
     assignment.role_base_rank = role.next_rank;
@@ -70,8 +70,8 @@ std::vector<std::shared_ptr<const Directive>> MakeAssignments(
     assignment.rank_reason = member.reason;
     assignments.push_back(std::make_shared<const Directive>(assignment));
     assignment.member_addresses.clear();
-    next_rank += member.node.slots;
-    role.next_rank += member.node.slots;
+    next_rank += member.node->slots;
+    role.next_rank += member.node->slots;
   }
   return assignments;
 }
@@ -79,7 +79,7 @@ std::vector<std::shared_ptr<const Directive>> MakeAssignments(
 const Placement& MemberWith(int rank, const std::vector<Placement>& members) {
   int first_rank = 0;
   for (const Placement& member : members) {
-    first_rank += member.node.slots;
+    first_rank += member.node->slots;
     if (rank < first_rank) return member;
   }
   std::abort();

@@ -45,7 +45,7 @@ Job::Job(const JobRecord& record, TimePoint now, Outbox* outbox, ByteBudget* sto
   round_.emplace(record.round, settings_, now);
   if (started_) {
     for (const Placement& member : round_->members()) {
-      const std::string& node_id = member.node.node_id;
+      const std::string& node_id = member.node->node_id;
       if (!roster_.HasNode(node_id)) round_->Leave(node_id, now);
     }
     MakeAssignments();
@@ -96,7 +96,7 @@ JobRecord Job::RecordEnd(TimePoint now) const {
           .history = history_.Describe(now)};
 }
 
-void Job::Join(AttendeeId agent, const NodeInfo& node, RoundNumber after, TimePoint now) {
+void Job::Join(AttendeeId agent, const NodeInfo& newcomer, RoundNumber after, TimePoint now) {
   const bool attends = roster_.Contains(agent);
   Attendee& attendee = roster_.FindOrAdd(agent);
   // Said before, and heard already: it is in the round, or among those who wait for a place.
@@ -110,18 +110,20 @@ void Job::Join(AttendeeId agent, const NodeInfo& node, RoundNumber after, TimePo
   // A member that joins has no workers any more, told or not; the others cannot go on without them.
   if (!verdict_ && attendee.has_rank()) {
     attendee.stopped = true;
-    NextRound(RoundEnd::kNodeRejoined, absl::StrCat("node ", attendee.node.host, " rejoined"), now);
+    NextRound(RoundEnd::kNodeRejoined, absl::StrCat("node ", attendee.node->host, " rejoined"),
+              now);
     attendee.stopped = false;
   }
+  const SharedNode node = newcomer;
   roster_.Enter(agent, node, now);
   if (verdict_) {
-    Log(node.node_id, "came too late");
+    Log(node->node_id, "came too late");
     Tell(agent, VerdictFor(attendee));
     return;
   }
   switch (round_->Join(node, now)) {
     case Round::JoinOutcome::kMember:
-      Log(node.node_id, absl::StrCat("joined with ", base::Count(node.slots, "worker")));
+      Log(node->node_id, absl::StrCat("joined with ", base::Count(node->slots, "worker")));
       reminder_.Begin(now);
       FollowRound(now);
       break;
@@ -129,13 +131,13 @@ void Job::Join(AttendeeId agent, const NodeInfo& node, RoundNumber after, TimePo
       break;
     case Round::JoinOutcome::kSpare:
       attendee.Become(NodeState::kSpare, now);
-      Log(node.node_id, "joined as a spare");
+      Log(node->node_id, "joined as a spare");
       HaveWait(agent, round_->ExplainSpare(), /*spare=*/true);
       break;
     case Round::JoinOutcome::kTooLate:
       attendee.Become(NodeState::kSpare, now);
       if (settings_.scale_up == ScaleUp::kNextRestart) {
-        Log(node.node_id, "joined for the next restart");
+        Log(node->node_id, "joined for the next restart");
         HaveWait(agent,
                  absl::StrCat("round ", round_->number(),
                               " runs and takes no newcomers (--scale-up=next-restart); "
@@ -143,14 +145,14 @@ void Job::Join(AttendeeId agent, const NodeInfo& node, RoundNumber after, TimePo
                  /*spare=*/true);
       } else if (AnySucceeded()) {
         // The job is on its last steps; starting it over for a newcomer would undo finished work.
-        Log(node.node_id, "joined as a spare, as workers have already finished");
+        Log(node->node_id, "joined as a spare, as workers have already finished");
         HaveWait(agent,
                  absl::StrCat("workers of round ", round_->number(),
                               " have already finished; this node is a spare and is needed only if "
                               "another is lost"),
                  /*spare=*/true);
       } else {
-        NextRound(RoundEnd::kNodeJoined, absl::StrCat("node ", node.host, " joined"), now);
+        NextRound(RoundEnd::kNodeJoined, absl::StrCat("node ", node->host, " joined"), now);
       }
       break;
   }
@@ -162,7 +164,8 @@ void Job::WorkersStarted(AttendeeId agent, RoundId round, TimePoint now) {
   if (attendee.state != NodeState::kStarting) return;
   Changed();
   attendee.Become(NodeState::kRunning, now);
-  Log(attendee.node.node_id, absl::StrCat("started ", base::Count(attendee.node.slots, "worker")));
+  Log(attendee.node->node_id,
+      absl::StrCat("started ", base::Count(attendee.node->slots, "worker")));
   MemberStarted(now);
 }
 
@@ -180,7 +183,7 @@ void Job::WorkersExited(AttendeeId agent, RoundId round, const WorkersOutcome& o
     const bool had_started = attendee.state == NodeState::kRunning;
     attendee.Become(NodeState::kSucceeded, now);
     succeeded_.insert(attendee.group_rank);
-    Log(attendee.node.node_id, "its workers have succeeded");
+    Log(attendee.node->node_id, "its workers have succeeded");
     if (!had_started) MemberStarted(now);
     if (succeeded_.size() == round_->members().size()) {
       End(SucceededVerdict(Facts(), round_->members()), now);
@@ -192,13 +195,13 @@ void Job::WorkersExited(AttendeeId agent, RoundId round, const WorkersOutcome& o
   failed_ago = std::min(failed_ago, history_.AgeOfRound(now));
   const WorkerFailure failure = outcome.failure.value_or(WorkerFailure{});
   const std::string what = DescribeFailure(failure);
-  Log(attendee.node.node_id, what);
+  Log(attendee.node->node_id, what);
   history_.Fail(failure.rank);
   if (const Attendee* const missing = roster_.FindOutOfTouchMember();
       missing != nullptr && !failure.final) {
     return NextRound(RoundEnd::kNodeOutOfTouch,
-                     absl::StrCat("node ", missing->node.host, " is out of touch, and ", what), now,
-                     TimePoint::min(), failed_ago);
+                     absl::StrCat("node ", missing->node->host, " is out of touch, and ", what),
+                     now, TimePoint::min(), failed_ago);
   }
   budget_.Count(failure);
   const RestartDecision decision = budget_.Decide(failure, now);
@@ -217,19 +220,19 @@ void Job::OnProgress(AttendeeId agent, const Progress& progress, TimePoint now) 
   if (!IsCurrent(agent, progress.round)) return;
   const Attendee& attendee = roster_.at(agent);
   const int first_rank = AssignmentOf(attendee.group_rank).base_rank;
-  const int slots = attendee.node.slots;
+  const int slots = attendee.node->slots;
   if (progress.troubles && progress_.HearTroubles(*progress.troubles, first_rank, slots, now)) {
-    Log(attendee.node.node_id, InWords(progress_.DescribeTroubles(first_rank, now)));
+    Log(attendee.node->node_id, InWords(progress_.DescribeTroubles(first_rank, now)));
   }
   if (progress.ranks.empty()) return;
-  if (progress_.empty()) Log(attendee.node.node_id, "is the first to tell of steps");
+  if (progress_.empty()) Log(attendee.node->node_id, "is the first to tell of steps");
   TellStragglers(progress_.Hear(progress.ranks, first_rank, slots, now));
 }
 
 void Job::TellStragglers(const std::vector<StragglerChange>& changes) {
   if (changes.empty()) return;
   const std::vector<Notice> notices = ExplainAll(changes, [this](int rank) -> const std::string& {
-    return MemberWith(rank, round_->members()).node.host;
+    return MemberWith(rank, round_->members()).node->host;
   });
   for (const Notice& notice : notices) Log("", notice.sentence);
   for (const auto& [agent, attendee] : roster_.attendees()) {
@@ -254,14 +257,14 @@ void Job::Leaving(AttendeeId agent, const std::string& why, TimePoint now) {
   attendee.leaving = true;
   // Without workers that still run there is nothing to wait for: its Leave follows at once.
   if (!attendee.has_rank() || attendee.state == NodeState::kSucceeded) {
-    Log(attendee.node.node_id, absl::StrCat("is leaving: ", why));
+    Log(attendee.node->node_id, absl::StrCat("is leaving: ", why));
     if (!attendee.waits()) return;
     // It gets no place any more, and whoever is spare may have the one that it had.
-    round_->Leave(attendee.node.node_id, now);
+    round_->Leave(attendee.node->node_id, now);
     return FollowRound(now);
   }
-  NextRound(RoundEnd::kNodeLeaving, absl::StrCat("node ", attendee.node.host, " is leaving: ", why),
-            now);
+  NextRound(RoundEnd::kNodeLeaving,
+            absl::StrCat("node ", attendee.node->host, " is leaving: ", why), now);
 }
 
 void Job::AskToLeave(AttendeeId agent, RoundId round, const std::string& why, TimePoint now) {
@@ -274,7 +277,7 @@ void Job::AskToLeave(AttendeeId agent, RoundId round, const std::string& why, Ti
   if (std::string why_not = WhyItStays(agent); !why_not.empty()) {
     if (why_not != attendee.told_to_stay) {
       attendee.told_to_stay = why_not;
-      Log(attendee.node.node_id, absl::StrCat("has to stay, although ", why, ": ", why_not));
+      Log(attendee.node->node_id, absl::StrCat("has to stay, although ", why, ": ", why_not));
     }
     return Tell(agent, LeaveAnswer{.may_leave = false, .why_not = std::move(why_not)});
   }
@@ -297,14 +300,14 @@ void Job::Leave(AttendeeId agent, const std::string& why, TimePoint now, TimePoi
                 std::optional<Duration> silence) {
   Changed();
   const Attendee attendee = roster_.Remove(agent, gone_by);
-  Log(attendee.node.node_id, why);
+  Log(attendee.node->node_id, why);
   if (verdict_) return;
   if (attendee.state == NodeState::kStopping) round_->HoldUntil(gone_by, now);
-  round_->Leave(attendee.node.node_id, now);
+  round_->Leave(attendee.node->node_id, now);
   const bool its_workers_are_missed =
       attendee.has_rank() && attendee.state != NodeState::kSucceeded;
   if (its_workers_are_missed) {
-    NextRound(RoundEnd::kNodeLost, absl::StrCat("node ", attendee.node.host, " ", why), now,
+    NextRound(RoundEnd::kNodeLost, absl::StrCat("node ", attendee.node->host, " ", why), now,
               gone_by, silence);
   } else {
     FollowRound(now);
@@ -350,7 +353,7 @@ void Job::NextRound(RoundEnd why, const std::string& reason, TimePoint now, Time
   outbox_->directives.reserve(outbox_->directives.size() + roster_.attendees().size());
   for (auto& [agent, attendee] : roster_.attendees()) {
     if (!attendee.has_rank()) continue;
-    returning.push_back({attendee.node.node_id, attendee.node.host, attendee.group_rank});
+    returning.push_back({attendee.node->node_id, attendee.node->host, attendee.group_rank});
     attendee.group_rank = -1;
     attendee.Become(NodeState::kStopping, now);
     if (!attendee.leaving && !attendee.stopped) Tell(agent, stop);
@@ -488,7 +491,7 @@ const std::shared_ptr<const Directive>& Job::VerdictFor(const Attendee& attendee
   const bool has_low_rank =
       attendee.group_rank >= 0 && attendee.group_rank < static_cast<int>(kFullVerdicts);
   const bool has_failed =
-      verdict_->root_cause && attendee.node.node_id == verdict_->root_cause->node_id;
+      verdict_->root_cause && attendee.node->node_id == verdict_->root_cause->node_id;
   return has_low_rank || has_failed ? whole_verdict_ : brief_verdict_;
 }
 
@@ -512,8 +515,9 @@ void Job::RemindWaiting(TimePoint now) {
   if (round_->state() != Round::State::kGathering) return reminder_.End();
   reminder_.Told(now);
   const std::string sentence = round_->Explain(now);
+  const auto wait = std::make_shared<const Directive>(WaitFor(sentence, /*spare=*/false));
   for (const auto& [agent, attendee] : roster_.attendees()) {
-    if (attendee.state == NodeState::kJoined) HaveWait(agent, sentence, /*spare=*/false);
+    if (attendee.state == NodeState::kJoined) Tell(agent, wait);
   }
   Log("", sentence);
 }
@@ -552,10 +556,14 @@ void Job::Tell(AttendeeId agent, Directive directive) {
   outbox_->directives.emplace_back(agent, std::move(directive));
 }
 
+void Job::HaveWait(AttendeeId agent, const std::string& why, bool spare) {
+  Tell(agent, WaitFor(why, spare));
+}
+
 // A terminal may show several jobs, and a mistyped --rdzv-id is a job of its own that waits for
 // ever.
-void Job::HaveWait(AttendeeId agent, const std::string& why, bool spare) {
-  Tell(agent, Waiting{round_->number(), absl::StrCat("job '", run_id_, "': ", why), spare});
+Waiting Job::WaitFor(const std::string& why, bool spare) const {
+  return {round_->number(), absl::StrCat("job '", run_id_, "': ", why), spare};
 }
 
 void Job::Log(const std::string& node_id, std::string text) {

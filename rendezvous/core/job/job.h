@@ -155,7 +155,7 @@ class Job {
   // No agent attends.
   bool abandoned() const { return roster_.empty(); }
   bool HasNode(std::string_view node_id) const { return roster_.HasNode(node_id); }
-  const std::string& HostOf(AttendeeId agent) const { return roster_.at(agent).node.host; }
+  const std::string& HostOf(AttendeeId agent) const { return roster_.at(agent).node->host; }
   KeyValueStore& store() { return store_; }
   const LogPlaces& log_places() const { return log_places_; }
 
@@ -203,6 +203,7 @@ class Job {
   void Tell(AttendeeId agent, std::shared_ptr<const Directive> directive);
   // The node has no place yet; `why` is one sentence.
   void HaveWait(AttendeeId agent, const std::string& why, bool spare);
+  Waiting WaitFor(const std::string& why, bool spare) const;
   void Log(const std::string& node_id, std::string text);
   template <typename Milestone>
   void LogMilestone(std::string text, Milestone milestone);

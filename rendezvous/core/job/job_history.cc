@@ -63,7 +63,7 @@ RoundStarted JobHistory::Start(const std::vector<Placement>& members, TimePoint 
   Entry& round = rounds_.back();
   round.started = now;
   round.nodes = static_cast<int>(members.size());
-  for (const Placement& member : members) round.workers += member.node.slots;
+  for (const Placement& member : members) round.workers += member.node->slots;
   return {.gathered = now - round.opened, .is_restart = std::exchange(any_started_, true)};
 }
 

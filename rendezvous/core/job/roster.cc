@@ -11,7 +11,7 @@ Roster::Roster(const JobRecord& record, TimePoint now)
     Entry& entry = *attendees_.try_emplace(attendee.id).first;
     entry.second = {attendee.node, attendee.state, attendee.group_rank, attendee.leaving,
                     attendee.ran};
-    nodes_[attendee.node.node_id] = &entry;
+    nodes_[attendee.node->node_id] = &entry;
   }
   if (record.workers_gone_in > Duration::zero()) workers_gone_by_ = now + record.workers_gone_in;
 }
@@ -29,12 +29,12 @@ void Roster::Record(TimePoint now, JobRecord& record) const {
   }
 }
 
-void Roster::Enter(AttendeeId agent, const NodeInfo& node, TimePoint now) {
+void Roster::Enter(AttendeeId agent, SharedNode node, TimePoint now) {
   Entry& entry = *attendees_.find(agent);
   Attendee& attendee = entry.second;
-  nodes_[node.node_id] = &entry;
-  lost_.erase(node.node_id);
-  attendee.node = node;
+  nodes_[node->node_id] = &entry;
+  lost_.erase(node->node_id);
+  attendee.node = std::move(node);
   attendee.Become(NodeState::kJoined, now);
   attendee.group_rank = -1;
 }
@@ -42,9 +42,9 @@ void Roster::Enter(AttendeeId agent, const NodeInfo& node, TimePoint now) {
 Attendee Roster::Remove(AttendeeId agent, TimePoint gone_by) {
   Attendee attendee = std::move(attendees_.at(agent));
   attendees_.erase(agent);
-  nodes_.erase(attendee.node.node_id);
+  nodes_.erase(attendee.node->node_id);
   workers_gone_by_ = std::max(workers_gone_by_, gone_by);
-  if (gone_by != TimePoint::min()) lost_.insert(attendee.node.node_id);
+  if (gone_by != TimePoint::min()) lost_.insert(attendee.node->node_id);
   return attendee;
 }
 
@@ -52,7 +52,7 @@ std::vector<Roster::Entry*> Roster::AttendeesOf(const std::vector<Placement>& me
   std::vector<Entry*> found;
   found.reserve(members.size());
   for (const Placement& member : members) {
-    const auto node = nodes_.find(member.node.node_id);
+    const auto node = nodes_.find(member.node->node_id);
     found.push_back(node == nodes_.end() ? nullptr : node->second);
   }
   return found;
@@ -60,7 +60,7 @@ std::vector<Roster::Entry*> Roster::AttendeesOf(const std::vector<Placement>& me
 
 std::optional<AttendeeId> Roster::FindByRankHint(const std::optional<int>& rank_hint) const {
   for (const auto& [agent, attendee] : attendees_) {
-    if (attendee.node.rank_hint == rank_hint) return agent;
+    if (attendee.node->rank_hint == rank_hint) return agent;
   }
   return std::nullopt;
 }

@@ -30,7 +30,7 @@ namespace muster::rendezvous {
 //  - stopped: it is known to have no workers, so it need not be told to stop them; only while the
 //    round is ended because of it.
 struct Attendee {
-  NodeInfo node;
+  SharedNode node;
   NodeState state = NodeState::kJoined;
   int group_rank = -1;  // in the current round; -1: none
   bool leaving = false;
@@ -71,7 +71,7 @@ class Roster {
   // `agent` attends from now on, if it does not yet.
   Attendee& FindOrAdd(AttendeeId agent) { return attendees_[agent]; }
   // It joins as `node`, which is in touch, so it is no longer lost.
-  void Enter(AttendeeId agent, const NodeInfo& node, TimePoint now);
+  void Enter(AttendeeId agent, SharedNode node, TimePoint now);
   // It no longer attends, and is returned. If its workers may run until `gone_by`, it was lost.
   Attendee Remove(AttendeeId agent, TimePoint gone_by);
   // Those that attend and are in touch, and neither leave nor are this one.

@@ -11,9 +11,16 @@
 namespace muster::rendezvous {
 namespace {
 
-auto FindNode(const std::vector<NodeInfo>& nodes, std::string_view node_id) {
+auto FindNode(const std::vector<SharedNode>& nodes, std::string_view node_id) {
   return std::find_if(nodes.begin(), nodes.end(),
-                      [node_id](const NodeInfo& node) { return node.node_id == node_id; });
+                      [node_id](const SharedNode& node) { return node->node_id == node_id; });
+}
+
+KeyMap<int> RanksOf(const std::vector<Round::Returning>& nodes) {
+  KeyMap<int> ranks;
+  ranks.reserve(nodes.size());
+  for (const Round::Returning& node : nodes) ranks[node.node_id] = node.group_rank;
+  return ranks;
 }
 
 // "a, b, c and 9,997 more": what `name` says of each. Names no more than are shown.
@@ -35,10 +42,9 @@ Round::Round(RoundNumber number, const JobSettings& settings,
       settings_(settings),
       gives_up_(std::max(opened, earliest) + settings.join_timeout),
       earliest_(earliest),
+      previous_ranks_(RanksOf(returning)),
       held_(earliest > opened) {
-  previous_ranks_.reserve(returning.size());
   joined_.reserve(returning.size());
-  for (const Returning& node : returning) previous_ranks_[node.node_id] = node.group_rank;
   WaitFor(returning);
 }
 
@@ -47,7 +53,7 @@ Round::Round(const RoundRecord& record, const JobSettings& settings, TimePoint n
       settings_(settings),
       gives_up_(now + record.gives_up_in),
       earliest_(record.held_for ? now + *record.held_for : TimePoint::min()),
-      previous_ranks_(record.previous_ranks.begin(), record.previous_ranks.end()),
+      previous_ranks_(record.previous_ranks),
       state_(record.complete ? State::kComplete : State::kGathering),
       anyone_returned_(record.anyone_returned),
       spares_(record.spares),
@@ -55,9 +61,9 @@ Round::Round(const RoundRecord& record, const JobSettings& settings, TimePoint n
       members_(record.members) {
   WaitFor(record.outstanding);
   if (state_ == State::kComplete) {
-    for (const Placement& member : members_) joined_ids_.insert(member.node.node_id);
+    for (const Placement& member : members_) joined_ids_.insert(member.node->node_id);
   } else {
-    for (const NodeInfo& node : record.joined) Admit(node);
+    for (const SharedNode& node : record.joined) Admit(node);
   }
   if (record.last_call_in) last_call_ends_ = now + *record.last_call_in;
 }
@@ -67,8 +73,10 @@ RoundRecord Round::Record(TimePoint now) const {
   record.number = number_;
   record.complete = state_ == State::kComplete;
   record.anyone_returned = anyone_returned_;
-  record.previous_ranks.insert(previous_ranks_.begin(), previous_ranks_.end());
+  record.previous_ranks = previous_ranks_;
+  record.outstanding.reserve(outstanding_.size());
   for (const auto& [number, node] : outstanding_) record.outstanding.push_back(node);
+  record.joined.reserve(joined_.size());
   for (const Candidate& candidate : joined_) record.joined.push_back(candidate.node);
   record.spares = spares_;
   record.members = members_;
@@ -78,8 +86,8 @@ RoundRecord Round::Record(TimePoint now) const {
   return record;
 }
 
-Round::JoinOutcome Round::Join(const NodeInfo& node, TimePoint now) {
-  if (IsJoined(node.node_id) || IsSpare(node.node_id)) return JoinOutcome::kAgain;
+Round::JoinOutcome Round::Join(const SharedNode& node, TimePoint now) {
+  if (IsJoined(node->node_id) || IsSpare(node->node_id)) return JoinOutcome::kAgain;
   if (state_ == State::kTimedOut) return JoinOutcome::kTooLate;
   if (state_ == State::kComplete) {
     if (static_cast<int>(members_.size()) < settings_.max_nodes) return JoinOutcome::kTooLate;
@@ -87,7 +95,7 @@ Round::JoinOutcome Round::Join(const NodeInfo& node, TimePoint now) {
     return JoinOutcome::kSpare;
   }
 
-  if (StopWaitingFor(node.node_id, now)) {
+  if (StopWaitingFor(node->node_id, now)) {
     anyone_returned_ = true;
   } else if (FreePlaces() == 0) {
     spares_.push_back(node);
@@ -104,7 +112,7 @@ void Round::Leave(std::string_view node_id, TimePoint now) {
   if (state_ != State::kGathering) return;
   if (was_in) {
     std::erase_if(joined_,
-                  [node_id](const Candidate& joined) { return joined.node.node_id == node_id; });
+                  [node_id](const Candidate& joined) { return joined.node->node_id == node_id; });
   }
   StopWaitingFor(node_id, now);
   PromoteSpares();
@@ -178,10 +186,10 @@ int Round::FreePlaces() const {
                               static_cast<int>(outstanding_.size()));
 }
 
-void Round::Admit(const NodeInfo& node) {
-  const auto previous = previous_ranks_.find(node.node_id);
-  joined_.emplace_back(node, previous == previous_ranks_.end() ? -1 : previous->second);
-  joined_ids_.insert(node.node_id);
+void Round::Admit(const SharedNode& node) {
+  const auto previous = previous_ranks_->find(node->node_id);
+  joined_.emplace_back(node, previous == previous_ranks_->end() ? -1 : previous->second);
+  joined_ids_.insert(node->node_id);
 }
 
 void Round::PromoteSpares() {
@@ -223,7 +231,7 @@ std::string Round::Explain(TimePoint now) const {
       spares_.empty() ? "" : absl::StrCat("; ", base::Count(spares_.size(), "spare"), " waiting");
   if (state_ == State::kComplete) {
     const auto rank = [](const Placement& member) {
-      return absl::StrCat(member.group_rank, "=", member.node.host);
+      return absl::StrCat(member.group_rank, "=", member.node->host);
     };
     return absl::StrCat(name, " has ", base::Count(members_.size(), "node"), ": ",
                         ShortListOf(members_, rank), spares);
@@ -231,7 +239,7 @@ std::string Round::Explain(TimePoint now) const {
 
   const int min = settings_.min_nodes, max = settings_.max_nodes;
   const std::string wanted = min == max ? absl::StrCat(max) : absl::StrCat(min, " to ", max);
-  const auto host = [](const Candidate& joined) { return joined.node.host; };
+  const auto host = [](const Candidate& joined) { return joined.node->host; };
   const std::string here =
       absl::StrCat(in, " of ", wanted, (max == 1 ? " node is here" : " nodes are here"),
                    in == 0 ? "" : absl::StrCat(" (", ShortListOf(joined_, host), ")"));

@@ -59,7 +59,7 @@ class Round {
   RoundRecord Record(TimePoint now) const;
 
   // `node` asks for a place.
-  JoinOutcome Join(const NodeInfo& node, TimePoint now);
+  JoinOutcome Join(const SharedNode& node, TimePoint now);
 
   // A node is lost or leaves. While the round gathers, its place, or the one kept for it, falls
   // free; a complete round removes it if it is a spare, and a member, whose workers have succeeded,
@@ -98,7 +98,7 @@ class Round {
   bool StopWaitingFor(std::string_view node_id, TimePoint now);
   // Places that are neither taken nor kept.
   int FreePlaces() const;
-  void Admit(const NodeInfo& node);
+  void Admit(const SharedNode& node);
   void PromoteSpares();
   // Follows a change of who is in: starts or clears the last call, completes the round if it is
   // due.
@@ -110,7 +110,7 @@ class Round {
   TimePoint gives_up_;
   TimePoint earliest_;
   // Ranks of the round before, by node id; fixed, whether or not the node comes back.
-  KeyMap<int> previous_ranks_;
+  const base::SharedValue<KeyMap<int>> previous_ranks_;
 
   State state_ = State::kGathering;
   // Nodes of the round before that are neither back nor lost, numbered in the order in which they
@@ -121,7 +121,7 @@ class Round {
   std::vector<Candidate> joined_;  // until the round is complete: then they are members_
   // Of both, to find a node among thousands.
   KeySet joined_ids_;
-  std::vector<NodeInfo> spares_;
+  std::vector<SharedNode> spares_;
   std::optional<TimePoint> last_call_ends_;
   bool held_ = false;  // `earliest_` has not come yet
   std::vector<Placement> members_;

@@ -23,7 +23,7 @@ Verdict MakeVerdict(const JobFacts& job, VerdictKind kind, const std::string& wh
 
 Verdict SucceededVerdict(const JobFacts& job, const std::vector<Placement>& members) {
   int workers = 0;
-  for (const Placement& member : members) workers += member.node.slots;
+  for (const Placement& member : members) workers += member.node->slots;
   return MakeVerdict(
       job, VerdictKind::kSucceeded,
       absl::StrCat(" succeeded: ", base::Count(workers, "worker"), " on ",

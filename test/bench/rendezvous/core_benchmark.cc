@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include <benchmark/benchmark.h>
@@ -144,6 +145,24 @@ void BM_Beat(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations());
 }
 BENCHMARK(BM_Beat)->RangeMultiplier(8)->Range(2, 1024)->Arg(10'000)->Arg(100'000);
+
+// The record of a job of N nodes that run is taken, as for each batch that changes the job. What is
+// taken is let go by the thread that makes bytes of it.
+void BM_Record(benchmark::State& state) {
+  const int nodes = static_cast<int>(state.range(0));
+  Coordinator coordinator;
+  Turns joins, turns;
+  JoinAll(coordinator, nodes, joins);
+  for (auto _ : state) {
+    std::optional<JobRecord> record;
+    turns.Handle(coordinator, [&] { record = coordinator.Record("bench", kStart); });
+    state.PauseTiming();
+    record.reset();
+    state.ResumeTiming();
+  }
+  turns.Report(state);
+}
+BENCHMARK(BM_Record)->Arg(1024)->Arg(10'000)->Arg(100'000)->Unit(benchmark::kMicrosecond);
 
 }  // namespace
 }  // namespace muster::rendezvous

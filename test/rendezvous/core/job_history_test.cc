@@ -14,7 +14,7 @@ using std::chrono::seconds;
 std::vector<Placement> Members(int nodes, int slots) {
   std::vector<Placement> members;
   for (int i = 0; i < nodes; ++i) {
-    members.push_back({.node = {.slots = slots}, .group_rank = i});
+    members.push_back({.node = NodeInfo{.slots = slots}, .group_rank = i});
   }
   return members;
 }

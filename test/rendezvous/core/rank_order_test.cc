@@ -12,17 +12,17 @@ namespace {
 
 Candidate Node(const std::string& address, int previous_rank = -1,
                std::optional<int> hint = std::nullopt, std::vector<std::string> topology = {}) {
-  return {{.node_id = "id-" + address,
-           .host = address,
-           .address = address,
-           .rank_hint = hint,
-           .topology = std::move(topology)},
+  return {NodeInfo{.node_id = "id-" + address,
+                   .host = address,
+                   .address = address,
+                   .rank_hint = hint,
+                   .topology = std::move(topology)},
           previous_rank};
 }
 
 std::vector<std::string> Order(const std::vector<Candidate>& candidates) {
   std::vector<std::string> order;
-  for (const Placement& placement : OrderRanks(candidates)) order.push_back(placement.node.host);
+  for (const Placement& placement : OrderRanks(candidates)) order.push_back(placement.node->host);
   return order;
 }
 
@@ -105,7 +105,7 @@ TEST(RankOrder, TheOrderOfTheArgumentDoesNotMatter) {
   std::vector<Candidate> nodes = {Node("a", 2), Node("b"),        Node("c", -1, 1),
                                   Node("d", 4), Node("e", -1, 1), Node("f", -1, {}, {"r"})};
   const auto by_address = [](const Candidate& x, const Candidate& y) {
-    return x.node.address < y.node.address;
+    return x.node->address < y.node->address;
   };
   const Names expected = Order(nodes);
   int permutations = 0;

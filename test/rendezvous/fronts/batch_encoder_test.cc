@@ -16,9 +16,8 @@ namespace {
 Batch BatchOf(int nodes) {
   JobRecord record{.run_id = "job"};
   for (int i = 1; i <= nodes; ++i) {
-    AttendeeRecord attendee{.id = static_cast<AttendeeId>(i)};
-    attendee.node.node_id = absl::StrCat("node-", i);
-    record.attendees.push_back(std::move(attendee));
+    record.attendees.push_back(
+        {.id = static_cast<AttendeeId>(i), .node = NodeInfo{.node_id = absl::StrCat("node-", i)}});
   }
   Batch batch;
   batch.jobs.push_back({"job", std::move(record)});
@@ -34,7 +33,7 @@ void ExpectWhole(const JournalBatch& bytes, std::size_t nodes) {
   const absl::StatusOr<JobRecord> record = RecordFromBytes(bytes.jobs[0].record.value());
   ASSERT_TRUE(record.ok()) << record.status();
   ASSERT_EQ(record->attendees.size(), nodes);
-  EXPECT_EQ(record->attendees.back().node.node_id, absl::StrCat("node-", nodes));
+  EXPECT_EQ(record->attendees.back().node->node_id, absl::StrCat("node-", nodes));
   EXPECT_GT(record->history.true_at_ms, 0);
   EXPECT_EQ(bytes.jobs[1].record, std::nullopt);
   ASSERT_EQ(bytes.entries.size(), 2u);

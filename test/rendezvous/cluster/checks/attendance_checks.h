@@ -25,7 +25,7 @@ class AttendanceChecks {
     Nodes nodes;
     if (job) {
       for (const AttendeeRecord& attendee : job->attendees) {
-        nodes[attendee.session] = attendee.node.node_id;
+        nodes[attendee.session] = attendee.node->node_id;
       }
     }
     Nodes& before = jobs_[run_id];

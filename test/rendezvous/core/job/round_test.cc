@@ -83,7 +83,7 @@ class Player {
     } else if (command == "members") {
       for (const Placement& member : round_->members()) {
         lines.push_back(
-            absl::StrCat(member.group_rank, " ", member.node.host, ": ", member.reason));
+            absl::StrCat(member.group_rank, " ", member.node->host, ": ", member.reason));
       }
     } else {
       lines.push_back("no such command: " + command);
