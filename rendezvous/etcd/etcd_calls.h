@@ -24,6 +24,17 @@ struct UnaryCall {
   Answer answer;
 };
 
+// Begins a call of the service; how it ended is told to `ended` from the loop.
+template <typename Call, typename Service, typename Method>
+void StartUnary(boost::asio::io_context& io, std::shared_ptr<Call> call, Service& service,
+                Method method, std::function<void(const grpc::Status&)> ended) {
+  (service.*method)(&call->context, &call->request, &call->answer,
+                    [&io, call, ended = std::move(ended)](grpc::Status status) mutable {
+                      boost::asio::post(io, [call = std::move(call), ended = std::move(ended),
+                                             status = std::move(status)] { ended(status); });
+                    });
+}
+
 // A stream over which one thing is said, and answers are read until it ends. Deletes itself once
 // gRPC is done with it; its owner lets go of it with Abandon or when `ended` is called.
 template <typename Request, typename Answer>

@@ -1,0 +1,164 @@
+// The members of an etcd, of which one is asked at a time.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <grpcpp/client_context.h>
+#include <boost/asio/io_context.hpp>
+
+#include "absl/status/status.h"
+#include "base/lifetime.h"
+#include "etcd/etcdserver/etcdserverpb/rpc.grpc.pb.h"
+#include "rendezvous/etcd/etcd_calls.h"
+#include "rendezvous/etcd/etcd_options.h"
+
+namespace muster::rendezvous::etcd {
+
+// The one that answered last, until it does not; and with which token, where etcd has users. Lives
+// on the loop's thread. What is under way when it is destroyed ends with it, and calls nobody.
+class EtcdMembers {
+ public:
+  struct Member {
+    std::unique_ptr<etcdserverpb::KV::Stub> kv;
+    std::unique_ptr<etcdserverpb::Lease::Stub> lease;
+    std::unique_ptr<etcdserverpb::Watch::Stub> watch;
+    std::unique_ptr<etcdserverpb::Auth::Stub> auth;
+  };
+  struct Handlers {
+    // None answers, and why; once until one does.
+    std::function<void(const std::string& why)> trouble;
+    // This one does not, and another will be asked.
+    std::function<void(std::size_t member, const absl::Status& why)> silent;
+  };
+  // Who is asked something, and in whose name.
+  struct Asked {
+    std::size_t member = 0;
+    std::string token;
+  };
+
+  EtcdMembers(boost::asio::io_context& io, EtcdOptions options, Handlers handlers);
+  EtcdMembers(const EtcdMembers&) = delete;
+  EtcdMembers& operator=(const EtcdMembers&) = delete;
+  ~EtcdMembers();
+
+  std::size_t size() const { return members_.size(); }
+  const EtcdOptions& options() const { return options_; }
+
+  // Asks one member once by a unary call of the service whose stub is `stub`; waits as long as the
+  // options say, or for `patience`.
+  template <typename Answer, typename Request, typename Stub, typename Service>
+  void Call(Request request, std::unique_ptr<Stub> Member::*stub,
+            void (Service::*method)(grpc::ClientContext*, const Request*, Answer*,
+                                    std::function<void(grpc::Status)>),
+            std::function<void(const absl::Status&, const Answer&)> done,
+            std::optional<std::chrono::milliseconds> patience = std::nullopt) {
+    using ThisQuestion = Question<Request, Answer, Stub, Service>;
+    Ask(std::make_shared<ThisQuestion>(ThisQuestion{
+        std::move(request), stub, method, std::move(done), patience.value_or(options_.patience)}));
+  }
+
+  // For what is no unary call. Calls `go` at once where etcd has no users, else when there is a
+  // token, or with why there is none.
+  void WithToken(std::function<void(const absl::Status&)> go);
+  // Then: who is to be asked, by a call with this context.
+  Asked Next(grpc::ClientContext& context) const;
+  Member& at(std::size_t member) { return members_[member]; }
+  // It has answered.
+  void AllIsWell() { unanswered_ = 0; }
+  // It has not, as the call has ended so; the next one goes to another member, unless it was only
+  // the token. The end in words.
+  absl::Status Unanswered(const Asked& asked, const grpc::Status& end);
+  // The token may not be used any more.
+  void ForgetToken(const std::string& token);
+  // Something is under way that `cancel` ends; the number is for IsOver.
+  std::uint64_t IsUnderWay(std::function<void()> cancel);
+  void IsOver(std::uint64_t number) { under_way_.erase(number); }
+
+ private:
+  template <typename Request, typename Answer, typename Stub, typename Service>
+  struct Question {
+    using Call = UnaryCall<Request, Answer>;
+    Request request;
+    std::unique_ptr<Stub> Member::*stub;
+    void (Service::*method)(grpc::ClientContext*, const Request*, Answer*,
+                            std::function<void(grpc::Status)>);
+    std::function<void(const absl::Status&, const Answer&)> done;
+    std::chrono::milliseconds patience;
+    bool again = true;  // when only the token was refused
+  };
+
+  template <typename Question>
+  void Ask(std::shared_ptr<Question> question) {
+    WithToken([this, question = std::move(question)](const absl::Status& status) {
+      if (!status.ok()) return question->done(status, {});
+      Send(question);
+    });
+  }
+
+  template <typename Question>
+  void Send(const std::shared_ptr<Question>& question) {
+    const auto call = std::make_shared<typename Question::Call>(io_);
+    call->request = question->request;
+    const Asked asked = Next(call->context);
+    Begin(call, *(members_[asked.member].*(question->stub))->async(), question->method,
+          question->patience, [this, question, call, asked](const grpc::Status& end) {
+            Hear(question, call->answer, asked, end);
+          });
+  }
+
+  template <typename Question, typename Answer>
+  void Hear(const std::shared_ptr<Question>& question, const Answer& answer, const Asked& asked,
+            const grpc::Status& end) {
+    if (end.ok()) {
+      AllIsWell();
+      return question->done(absl::OkStatus(), answer);
+    }
+    const absl::Status why = Unanswered(asked, end);
+    // Etcd has done nothing; a take-over must not wait because a token has run out.
+    if (std::exchange(question->again, false) && IsRefused(end, asked.token)) return Ask(question);
+    question->done(why, {});
+  }
+
+  // Begins a call, which is under way until it has ended.
+  template <typename Call, typename Service, typename Method>
+  void Begin(const std::shared_ptr<Call>& call, Service& service, Method method,
+             std::chrono::milliseconds patience, std::function<void(const grpc::Status&)> ended) {
+    call->context.set_deadline(std::chrono::system_clock::now() + patience);
+    const std::uint64_t number = IsUnderWay([call] { call->context.TryCancel(); });
+    StartUnary(io_, call, service, method,
+               lifetime_.Guard([this, number, ended = std::move(ended)](const grpc::Status& end) {
+                 IsOver(number);
+                 ended(end);
+               }));
+  }
+
+  // The token was not accepted, so that another is needed.
+  static bool IsRefused(const grpc::Status& end, const std::string& token);
+  void AskForToken();
+  void HearOfToken(absl::Status status);
+
+  boost::asio::io_context& io_;
+  const EtcdOptions options_;
+  const Handlers handlers_;
+  std::vector<Member> members_;
+  std::size_t member_ = 0;      // to be asked next
+  std::size_t unanswered_ = 0;  // in a row
+  std::string token_;
+  std::deque<std::function<void(const absl::Status&)>> await_token_;
+  std::uint64_t last_number_ = 0;
+  // How to end what is under way.
+  std::map<std::uint64_t, std::function<void()>> under_way_;
+  const base::Lifetime lifetime_;
+};
+
+}  // namespace muster::rendezvous::etcd
