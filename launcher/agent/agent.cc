@@ -189,13 +189,14 @@ void Agent::OnOutOfTouch(const std::string& cause) {
 }
 
 void Agent::OnBackInTouch(rendezvous::Duration outage) {
+  // Another daemon may lead now. The workers' notice is for the attendance that they were started
+  // in, and the session in it stays the same as long as they run. First of all, as from now on we
+  // may die.
+  const auto notice = DeathNoticeOf(*client_);
+  if (workers_ != nullptr && notice) workers_->MoveDeathNotice(notice->to);
   const std::string after = base::Seconds(outage);
   spdlog::warn("reconnected to the rendezvous after {}", after);
   TellRound(AgentEventKind::kBackInTouch, after);
-  // Another daemon may lead now. The workers' notice is for the attendance that they were started
-  // in, and the session in it stays the same as long as they run.
-  const auto notice = DeathNoticeOf(*client_);
-  if (workers_ != nullptr && notice) workers_->MoveDeathNotice(notice->to);
 }
 
 void Agent::OnDeadline(std::optional<rendezvous::TimePoint> deadline) {
