@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "launcher/hosts/host_list.h"
-#include "launcher/hosts/kept_connection.h"
+#include "launcher/hosts/kept_connections.h"
 #include "rendezvous/net/token_source.h"
 
 namespace muster::launcher {

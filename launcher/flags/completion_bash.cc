@@ -57,7 +57,7 @@ _muster() {
       stop) _muster_flags "--timeout --help" "$current"; return ;;
       doctor)
         if [[ $current == -* ]]; then
-          _muster_flags "--hosts --hostfile --fanout --launch-with --ssh-persist --no-ship --export --rdzv-endpoint --token-file --tls-ca --tls-cert --tls-key --insecure --log-dir --json --help" "$current"
+          _muster_flags "--hosts --hostfile --fanout --launch-with --no-ship --export --rdzv-endpoint --token-file --tls-ca --tls-cert --tls-key --insecure --log-dir --json --help" "$current"
         else
           _muster_files -d "$current"
         fi

@@ -13,9 +13,9 @@ namespace muster::launcher {
 namespace {
 
 constexpr absl::string_view kDoctorFlags[] = {
-    "--hosts",   "--hostfile", "--fanout",        "--launch-with", "--ssh-persist",
-    "--no-ship", "--export",   "--rdzv-endpoint", "--token-file",  "--token-fd",
-    "--tls-ca",  "--tls-cert", "--tls-key",       "--insecure",    "--log-dir"};
+    "--hosts",    "--hostfile",      "--fanout",     "--launch-with", "--no-ship",
+    "--export",   "--rdzv-endpoint", "--token-file", "--token-fd",    "--tls-ca",
+    "--tls-cert", "--tls-key",       "--insecure",   "--log-dir"};
 
 bool IsDoctors(const Flag& flag) {
   return std::find(std::begin(kDoctorFlags), std::end(kDoctorFlags), flag.name) !=

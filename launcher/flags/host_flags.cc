@@ -71,9 +71,10 @@ constexpr Flag kHostFlags[] = {
      .here_alone = true,
      .ours = true,
      .value_name = "SECONDS",
-     .help = "How long ssh keeps a connection to a host that nothing uses, so that the next command "
-             "starts there in a fraction of the time; 0: it ends with the job. Where your ssh "
-             "configuration has a ControlPath for a host, that counts.",
+     .help =
+         "How long ssh keeps a connection to a host that nothing uses, so that the next command "
+         "starts there in a fraction of the time; 0: it ends with its command. Where your ssh "
+         "configuration has a ControlPath, a proxy or a forwarded agent for a host, none is kept.",
      .default_text = "60",
      .set = Store<ReadSeconds, &RunFlags::ssh_persist>},
     {.name = "--no-ship",

@@ -7,7 +7,7 @@
 
 #include "launcher/config/launch_config.h"
 #include "launcher/hosts/host_list.h"
-#include "launcher/hosts/kept_connection.h"
+#include "launcher/hosts/kept_connections.h"
 
 namespace muster::launcher {
 

@@ -25,13 +25,29 @@ constexpr char kFetchProgram[] =
     "{ rm -f \"$new\"; echo \"muster could not be put into $dir\" >&2; exit 1; }; fi; "
     "exec \"$dir/muster\" ";
 
-// ssh without the first three arguments, which say where a connection is kept, if its configuration
-// says so itself. What is given on its command line would go before that.
-constexpr char kUnlessConfigured[] =
-    "master=$1 path=$2 persist=$3; shift 3; "
-    "case $(ssh -G \"$@\" 2>/dev/null </dev/null) in "
-    "*'\ncontrolpath '*) exec ssh \"$@\" ;; esac; "
-    "exec ssh \"$master\" \"$path\" \"$persist\" \"$@\"";
+// `ssh`, whose arguments follow what sockets' paths begin with, how long connections are kept, and
+// how long such a path may be. The host that is reached is named in the path as ssh's configuration
+// says by now: to a name it may give another machine or user from one command to the next.
+constexpr char kKeepingSsh[] =
+    R"sh(prefix=$1 time=$2 most=$3; shift 3
+settings=$(ssh -G "$@" 2>/dev/null </dev/null) && keep=1 || keep=
+while read -r name value; do
+  case $name in
+    hostname) host=$value ;;
+    port) port=$value ;;
+    user) user=$value ;;
+    controlpath | proxyjump | proxycommand) keep= ;;
+    forwardagent | gssapidelegatecredentials) test "$value" = no || keep= ;;
+  esac
+done <<END
+$settings
+END
+path=$prefix$user@$host:$port
+case $path in *[!A-Za-z0-9/._@:-]*) keep= ;; esac
+if test -n "$keep" && test ${#path} -le "$most"; then
+  set -- -oControlMaster=auto -oControlPath="$path" -oControlPersist="$time" "$@"
+fi
+exec ssh "$@")sh";
 
 }  // namespace
 
@@ -57,12 +73,16 @@ std::string RemoteCommand(const std::string& program, ProgramSource source, Logi
 }
 
 std::vector<std::string> SshCommand(const Host& host, const std::string& remote_command,
-                                    const std::optional<KeptConnection>& kept) {
+                                    const std::optional<KeptConnections>& kept) {
   std::vector<std::string> argv = {"ssh"};
-  if (kept && !kept->is_there) argv = {"sh", "-c", kUnlessConfigured, "ssh"};
   if (kept) {
-    argv.insert(argv.end(), {"-oControlMaster=auto", "-oControlPath=" + kept->socket,
-                             absl::StrCat("-oControlPersist=", kept->time.count())});
+    argv = {"sh",
+            "-c",
+            kKeepingSsh,
+            "ssh",
+            kept->prefix,
+            absl::StrCat(kept->time.count()),
+            absl::StrCat(kMaxControlPath)};
   }
   argv.insert(argv.end(), {"-T", "-oBatchMode=yes", "-oClearAllForwardings=yes", "-oForwardX11=no",
                            "-oRequestTTY=no", "-oEscapeChar=none", "-oServerAliveInterval=5",

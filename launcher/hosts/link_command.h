@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "launcher/hosts/host_list.h"
-#include "launcher/hosts/kept_connection.h"
+#include "launcher/hosts/kept_connections.h"
 
 namespace muster::launcher {
 
@@ -47,11 +47,14 @@ inline constexpr char kWhichQuestion[] = "\nmuster: which ";
 inline constexpr char kSendQuestion[] = "\nmuster: send\n";
 
 // `ssh` with the user's own configuration, keys and known hosts. It asks nothing, opens no
-// terminal, forwards nothing, and notices within 20 s that the host is gone. It goes over `kept`,
-// or makes and keeps that, unless the user's configuration says where connections to this host are
-// kept (ControlPath): one may be there that was opened by hand, with a password that is asked for.
+// terminal, forwards nothing, and notices within 20 s that the host is gone. With `kept` it goes
+// over a connection that is kept, or makes one, unless what ssh has been configured to speaks
+// against that:
+//  - ControlPath: there may be a connection that was opened by hand, with a password;
+//  - ProxyJump, ProxyCommand: the way would end with the command that made it;
+//  - ForwardAgent, GSSAPIDelegateCredentials: what is forwarded would be that command's.
 std::vector<std::string> SshCommand(const Host& host, const std::string& remote_command,
-                                    const std::optional<KeptConnection>& kept);
+                                    const std::optional<KeptConnections>& kept);
 
 // --launch-with: words as a shell splits them (quotes and backslashes, nothing else), in which
 // {host} is the host's name, {user} its user, and {command} what a shell there is to be given. The

@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/version.h"
-#include "launcher/hosts/kept_connection.h"
+#include "launcher/hosts/kept_connections.h"
 #include "launcher/tree/host_wire.h"
 #include "launcher/tree/shipment.h"
 #include "launcher/tree/silence.h"
@@ -22,9 +22,6 @@ namespace {
 
 // Who is told so much less than it takes is not told that we are still here.
 constexpr std::size_t kMaxPendingForBeat = 64 * 1024;
-// Far more than it takes where nobody has to log in. ssh itself may notice only after 20 s that a
-// host is gone.
-constexpr std::chrono::seconds kKeptPatience(5);
 
 FanOut::Options OptionsOf(const launch::v1::Job& job) {
   FanOut::Options options;
@@ -139,12 +136,9 @@ Branch::Way Branch::WayTo(HostIndex index, ProgramSource source) const {
     return {.name = std::move(name), .argv = std::move(argv)};
   }
   // What is kept may be no good any more: the host may have lost its power since.
-  const bool may_keep = !failed && !without_kept_.contains(index);
-  const auto kept = FindKeptConnection(
-      host, std::chrono::seconds(may_keep ? job_.ssh_persist_s() : 0), environment_);
-  return {.name = "ssh",
-          .argv = SshCommand(host, command, kept),
-          .is_kept = kept.has_value() && kept->is_there};
+  const std::chrono::seconds persist(failed ? 0 : job_.ssh_persist_s());
+  const auto kept = FindKeptConnections(persist, environment_);
+  return {.name = "ssh", .argv = SshCommand(host, command, kept)};
 }
 
 bool Branch::Connect(FanOut::LinkId id, ProgramSource source) {
@@ -164,26 +158,12 @@ bool Branch::Connect(FanOut::LinkId id, ProgramSource source) {
     return false;
   }
   connection.link = *std::move(link);
-  connection.patience.reset();
-  if (way.is_kept) MindKept(id);
   return true;
-}
-
-void Branch::MindKept(FanOut::LinkId id) {
-  Connection& connection = connections_.at(id);
-  connection.patience = std::make_unique<boost::asio::steady_timer>(io_, kKeptPatience);
-  connection.patience->async_wait(lifetime_.Guard([this, id](boost::system::error_code error) {
-    const auto found = connections_.find(id);
-    if (error || found == connections_.end() || found->second.patience == nullptr) return;
-    without_kept_.insert(found->second.host);
-    Connect(id, found->second.source);
-  }));
 }
 
 void Branch::OnGreeting(FanOut::LinkId id) {
   Connection& connection = connections_.at(id);
   connection.is_greeted = true;
-  connection.patience.reset();
   launch::v1::Down down;
   *down.mutable_setup()->mutable_job() = job_;
   *down.mutable_setup()->mutable_self() = hosts_.at(connection.host);
@@ -191,7 +171,6 @@ void Branch::OnGreeting(FanOut::LinkId id) {
 }
 
 void Branch::OnWhich(FanOut::LinkId id, const std::string& machine) {
-  connections_.at(id).patience.reset();
   utsname own = {};
   ::uname(&own);
   if (machine != own.machine) {

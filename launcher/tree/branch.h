@@ -73,14 +73,10 @@ class Branch {
   struct Way {
     std::string name;
     std::vector<std::string> argv;
-    // It goes over a connection that is there.
-    bool is_kept = false;
   };
   Way WayTo(HostIndex host, ProgramSource source) const;
   // False where the child process cannot be started; then the link is over.
   bool Connect(FanOut::LinkId id, ProgramSource source);
-  // Starts it anew, with a connection of its own, if the one that was kept lets it wait.
-  void MindKept(FanOut::LinkId id);
   void OnGreeting(FanOut::LinkId id);
   void OnWhich(FanOut::LinkId id, const std::string& machine);
   void OnSend(FanOut::LinkId id);
@@ -112,8 +108,6 @@ class Branch {
     HostIndex host = 0;
     ProgramSource source = ProgramSource::kInstalled;
     std::unique_ptr<Link> link;
-    // While it goes over a connection that was kept, and nothing has come of it yet.
-    std::unique_ptr<boost::asio::steady_timer> patience;
     // Muster runs there.
     bool is_greeted = false;
     bool has_answered = false;
@@ -122,8 +116,6 @@ class Branch {
   std::map<FanOut::LinkId, Connection> connections_;
   // Those that ended before Muster ran there: the shell may not have understood what it was given.
   std::set<HostIndex> without_muster_;
-  // Those to which the connection that was kept is no good.
-  std::set<HostIndex> without_kept_;
   std::optional<std::string> endpoint_;
   // As they are now, where that is not what the job says.
   std::optional<launch::v1::Terminals> resized_;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "launcher/hosts/host_list.h"
-#include "launcher/hosts/kept_connection.h"
+#include "launcher/hosts/kept_connections.h"
 
 namespace muster::launcher {
 

@@ -55,6 +55,8 @@ std::string LastLine(const std::string& text) {
   std::string last;
   for (absl::string_view line : absl::StrSplit(text, '\n')) {
     line = absl::StripAsciiWhitespace(line);
+    // ssh then goes on with a connection of its own.
+    if (absl::StartsWith(line, "ControlSocket ") || absl::StartsWith(line, "mux_client_")) continue;
     // What is asked for the program is nobody's reason.
     if (absl::StartsWith(line, absl::StripAsciiWhitespace(kWhichQuestion)) ||
         line == absl::StripAsciiWhitespace(kSendQuestion)) {

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -76,9 +77,22 @@ class Cluster:
         finally:
             config.write_text(usual)
 
+    def _end(self, name: str) -> None:
+        """Whatever still runs on a host: connections that hosts keep to one another, and sshd's part in them."""
+        with contextlib.suppress(OSError):
+            network = os.readlink(f"/proc/{(self.folder / f'{name}.pid').read_text().strip()}/ns/net")
+            if network == os.readlink("/proc/self/ns/net"):
+                return  # it has ended, and another process has its number
+            for process in Path("/proc").glob("[0-9]*"):
+                with contextlib.suppress(OSError):
+                    if os.readlink(process / "ns/net") == network:
+                        os.kill(int(process.name), signal.SIGKILL)
+
     def close(self) -> None:
         for socket in filter(Path.is_socket, self.runtime.rglob("*")):
             subprocess.run(["ssh", "-S", str(socket), "-O", "exit", "any"], stderr=subprocess.DEVNULL, check=False)
+        for name in self.names:
+            self._end(name)
         for machine in reversed(self.machines):
             machine.kill()
             machine.wait()

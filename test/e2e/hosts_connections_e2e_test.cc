@@ -12,12 +12,14 @@
 #include "test/e2e/ssh_hosts.h"
 #include "test/support/process_scan.h"
 #include "test/support/run_until.h"
+#include "test/support/temp_dir.h"
 
 namespace muster::test {
 namespace {
 
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::SizeIs;
 using testing::UnorderedElementsAre;
 
@@ -147,20 +149,49 @@ TEST_F(KeptConnectionsTest, HostThatIsGoneSinceIsNamedWithSshsReason) {
   ExpectNothingLeft();
 }
 
-// "The connection hung, and so did everything that was started over it."
-TEST_F(KeptConnectionsTest, HostHasAConnectionOfItsOwnWhereTheOneThatIsKeptHangs) {
+// "My job ended, and so did my colleague's, who goes through the same gate."
+TEST_F(KeptConnectionsTest, WayThroughAnotherHostIsEachCommandsOwn) {
+  ASSERT_NO_FATAL_FAILURE(MakeHosts(3, Connections::kAreKept));
+  if (IsSkipped()) return;
+  Write("hosts/ssh_config",
+        "Host node0 node1\n  ProxyJump node2\n" + ReadAll(Path("hosts/ssh_config")));
+  Command first = StartOnHosts({"--hosts=node0,node1"}, kStays);
+  ASSERT_TRUE(first.WaitForOut("worker 1 of 2 is ready")) << first.err();
+  Command run = StartReady({});
+  first.Signal(SIGTERM);
+  EXPECT_EQ(first.Wait(), 128 + SIGTERM) << first.err();
+  ExpectEnds(run);
+  EXPECT_THAT(run.err(), Not(HasSubstr("was lost")));
+  EXPECT_THAT(KeptConnections(), IsEmpty());
+}
+
+// "I had given the name to another machine, and the job still ran on the old one."
+TEST_F(KeptConnectionsTest, NameThatNowMeansAnotherMachineReachesThatOne) {
   ASSERT_NO_FATAL_FAILURE(MakeHosts(2, Connections::kAreKept));
   if (IsSkipped()) return;
-  Command first = StartOnHosts({"--hosts=node0,node1"}, "true");
-  EXPECT_EQ(first.Wait(), 0) << first.err();
-  const std::vector<pid_t> kept = KeptConnections();
-  ASSERT_THAT(kept, SizeIs(2));
-  kill(kept.front(), SIGSTOP);
-  Command run = StartOnHosts({"--hosts=node0,node1"}, "echo rank $RANK");
+  for (const std::string address : {"10.98.0.1", "10.98.0.2"}) {
+    const std::string config = ReadAll(Path("hosts/ssh_config"));
+    Write("hosts/ssh_config", "Host worker\n  User root\n  HostName " + address +
+                                  "\n  IdentityFile " + Path("hosts/user_key") +
+                                  "\n  UserKnownHostsFile " + Path("hosts/known_hosts") + "\n" +
+                                  config);
+    Command run = StartOnHosts({"--hosts=worker"}, "hostname");
+    EXPECT_EQ(run.Wait(), 0) << run.err();
+    EXPECT_EQ(run.out(), address == "10.98.0.1" ? "[default0]:node0\n" : "[default0]:node1\n");
+  }
+  EXPECT_THAT(KeptConnections(), SizeIs(2));
+}
+
+// "The doctor found nothing, and the next job could not log in."
+TEST_F(KeptConnectionsTest, DoctorLogsInByItself) {
+  ASSERT_NO_FATAL_FAILURE(MakeHosts(1, Connections::kAreKept));
+  if (IsSkipped()) return;
+  Command run = StartOnHosts({"--hosts=node0"}, "true");
   EXPECT_EQ(run.Wait(), 0) << run.err();
-  EXPECT_THAT(Lines(run.out()), UnorderedElementsAre("[default0]:rank 0", "[default1]:rank 1"));
-  kill(kept.front(), SIGCONT);
-  ExpectNothingLeft();
+  ASSERT_TRUE(OnHost(-1, "mv " + Path("hosts/authorized_keys") + " " + Path("away")));
+  Command doctor = StartWhereTyped({MusterPath(), "doctor", "--hosts=node0"});
+  EXPECT_EQ(doctor.Wait(), 1) << doctor.err();
+  EXPECT_THAT(doctor.out() + doctor.err(), HasSubstr("Permission denied"));
 }
 
 // sshd's MaxSessions: one more needs a connection of its own, and nobody hears of it.

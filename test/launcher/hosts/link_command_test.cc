@@ -26,16 +26,6 @@ TEST(LinkCommandTest, SshGetsTheUserAndAsksNothing) {
               ElementsAre("-l", "alice", "--", "node1", "the command"));
 }
 
-TEST(LinkCommandTest, SshUsesAConnectionThatIsKept) {
-  const KeptConnection kept{
-      .socket = "/run/socket", .time = std::chrono::seconds(7), .is_there = true};
-  const std::vector<std::string> argv =
-      SshCommand({.name = "node1", .user = "", .workers = {}}, "the command", kept);
-  EXPECT_THAT(std::vector<std::string>(argv.begin(), argv.begin() + 4),
-              ElementsAre("ssh", "-oControlMaster=auto", "-oControlPath=/run/socket",
-                          "-oControlPersist=7"));
-}
-
 // What comes of a command that a shell is given, on both streams.
 std::string OutputOf(const std::string& shell, const std::string& command) {
   FILE* const output = ::popen((shell + " -c " + ShellQuoted(command) + " 2>&1").c_str(), "r");
@@ -51,30 +41,53 @@ void WriteProgram(const std::string& path, const std::string& says) {
   ::chmod(path.c_str(), 0755);
 }
 
-// "My password is asked for once a day, in a connection that I open by hand; muster logged in by
-// itself, and could not."
-TEST(LinkCommandTest, WhereTheUserKeepsConnectionsGoesBeforeWhereWeDo) {
+// What ssh is run with to node1 where connections are kept, if it is configured so: lines of
+// `ssh -G`, each quoted for a shell.
+std::string RanWith(const std::string& settings) {
   const test::TempDir dir;
-  const KeptConnection kept{
-      .socket = "/run/socket", .time = std::chrono::seconds(7), .is_there = false};
-  const auto ran = [&](const std::string& configuration) {
-    std::ofstream(dir.Path("ssh"))
-        << "#!/bin/sh\nif [ \"$1\" = -G ]; then printf '%s\\n' 'user me' " << configuration
-        << "'hostname x'; else echo \"$*\"; fi\n";
-    ::chmod(dir.Path("ssh").c_str(), 0755);
-    std::string command = "PATH=" + dir.Path("") + ":/usr/bin:/bin";
-    for (const std::string& word :
-         SshCommand({.name = "node1", .user = "", .workers = {}}, "the command", kept)) {
-      command += " " + ShellQuoted(word);
-    }
-    return OutputOf("/bin/sh", command);
-  };
-  const std::string ours =
-      "-oControlMaster=auto -oControlPath=/run/socket -oControlPersist=7 -T -oBatchMode=yes ";
-  EXPECT_THAT(ran(""), testing::StartsWith(ours));
-  EXPECT_THAT(ran(""), testing::EndsWith(" -- node1 the command\n"));
-  EXPECT_THAT(ran("'controlmaster auto' "), testing::StartsWith(ours));
-  EXPECT_THAT(ran("'controlpath /home/me/%C' "), testing::StartsWith("-T -oBatchMode=yes "));
+  std::ofstream(dir.Path("ssh")) << "#!/bin/sh\ntest \"$1\" != -G || { printf '%s\\n' " << settings
+                                 << "; exit; }\necho \"$*\"\n";
+  ::chmod(dir.Path("ssh").c_str(), 0755);
+  const KeptConnections kept{.prefix = "/run/k-", .time = std::chrono::seconds(7)};
+  std::string command = "PATH=" + dir.Path("") + ":/usr/bin:/bin";
+  for (const std::string& word :
+       SshCommand({.name = "node1", .user = "", .workers = {}}, "the command", kept)) {
+    command += " " + ShellQuoted(word);
+  }
+  return OutputOf("/bin/sh", command);
+}
+
+constexpr char kSettings[] =
+    " 'user me' 'hostname 10.0.0.1' 'port 22' 'forwardagent no' 'gssapidelegatecredentials no'";
+
+TEST(LinkCommandTest, ConnectionIsKeptForTheMachineAndUserThatAreReached) {
+  EXPECT_THAT(RanWith(kSettings),
+              testing::StartsWith("-oControlMaster=auto -oControlPath=/run/k-me@10.0.0.1:22 "
+                                  "-oControlPersist=7 -T -oBatchMode=yes "));
+  EXPECT_THAT(RanWith(kSettings), testing::EndsWith(" -- node1 the command\n"));
+  EXPECT_THAT(RanWith("'hostname fd00::1' 'port 2222' 'user you'"),
+              testing::HasSubstr("ControlPath=/run/k-you@fd00::1:2222 "));
+}
+
+// "My password is asked for once a day, in a connection that I open by hand; muster logged in by
+// itself, and could not." "My job ended, and so did my colleague's, who goes the same way."
+TEST(LinkCommandTest, ConnectionIsNotKeptWhereThatWouldBeWorse) {
+  for (const std::string setting :
+       {"'controlpath /home/me/%C'", "'proxyjump gate'", "'proxycommand nc %h %p'",
+        "'forwardagent yes'", "'forwardagent /run/agent'", "'gssapidelegatecredentials yes'",
+        "'hostname fe80::1%eth0'", "'hostname a$b'"}) {
+    EXPECT_THAT(RanWith(kSettings + std::string(" ") + setting),
+                testing::StartsWith("-T -oBatchMode=yes "))
+        << setting;
+  }
+  const std::string longest(200, 'a');
+  EXPECT_THAT(RanWith(kSettings + std::string(" 'hostname ") + longest + "'"),
+              testing::StartsWith("-T -oBatchMode=yes "));
+}
+
+TEST(LinkCommandTest, SshSaysWhatIsWrongWithItsConfiguration) {
+  EXPECT_THAT(RanWith(kSettings + std::string("; exit 255")),
+              testing::StartsWith("-T -oBatchMode=yes "));
 }
 
 TEST(LinkCommandTest, TheShellThatIsGivenTheCommandBecomesMusterWhereItIs) {

@@ -70,6 +70,13 @@ class LinkTest : public testing::Test {
   std::unique_ptr<Link> link_;
 };
 
+// "node1 was lost: ControlSocket ... already exists, disabling multiplexing."
+TEST_F(LinkTest, ThatAConnectionIsNotSharedIsNoReason) {
+  EXPECT_EQ(EndOf("echo 'ControlSocket /run/k already exists, disabling multiplexing' >&2; exit 3"),
+            "`sh` ended with exit code 3");
+  EXPECT_EQ(EndOf("echo gone >&2; echo 'mux_client_request_session: refused' >&2; exit 3"), "gone");
+}
+
 TEST_F(LinkTest, ReasonIsTheLastThatWasSaidOnStderr) {
   EXPECT_EQ(EndOf("echo a warning >&2; printf 'ssh: no route\\r\\n\\n' >&2; exit 255"),
             "ssh: no route");
