@@ -3,8 +3,8 @@
 #
 # Method: each argument is a mutant, a simulation in which one mistake was made on purpose: a binary
 # (mutants.bzl), or --mutant=NAME for one of cluster_main.cc's. Each must be caught by some check
-# within the first seeds. A mutant that makes the core abort is caught as well. --daemons=N before
-# them is for all.
+# within the first seeds. A mutant that makes the core abort is caught as well. --daemons=N and
+# --seeds=N before them are for all.
 set -uo pipefail
 
 seeds=120
