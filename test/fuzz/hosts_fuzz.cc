@@ -47,7 +47,9 @@ void Check(const absl::StatusOr<std::vector<Host>>& hosts) {
   for (const Host& host : *hosts) {
     Expect(!host.name.empty() && host.name.front() != '-');
     Expect(host.user.empty() || host.user.front() != '-');
-    for (const std::string& word : SshCommand(host, "command")) Expect(!word.empty());
+    for (const std::string& word : SshCommand(host, "command", std::nullopt)) {
+      Expect(!word.empty());
+    }
   }
   // A list of thousands takes as long as thousands of lists.
   if (hosts->size() > 64) return;
