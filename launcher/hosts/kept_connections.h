@@ -3,10 +3,8 @@
 #pragma once
 
 #include <chrono>
-#include <optional>
+#include <cstddef>
 #include <string>
-
-#include "launcher/environment.h"
 
 namespace muster::launcher {
 
@@ -22,13 +20,5 @@ struct KeptConnections {
 
 // A socket's path may be so long; ssh makes it with a dot and 16 characters behind it first.
 inline constexpr std::size_t kMaxControlPath = 90;
-
-// In a folder of $XDG_RUNTIME_DIR, or else of /tmp, that is made here and is this user's alone:
-// whoever could write there could be taken for the hosts. The ssh that keeps a connection lives as
-// the command that made it does, so only commands that end together share one: in the same control
-// group and namespaces, with the same limits. nullopt: there can be no such folder, `time` is zero,
-// or this is a worker's process, whose end takes along whatever it has started.
-std::optional<KeptConnections> FindKeptConnections(std::chrono::seconds time,
-                                                   const Environment& environment);
 
 }  // namespace muster::launcher

@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/version.h"
-#include "launcher/hosts/kept_connections.h"
+#include "launcher/tree/control_sockets.h"
 #include "launcher/tree/host_wire.h"
 #include "launcher/tree/shipment.h"
 #include "launcher/tree/silence.h"

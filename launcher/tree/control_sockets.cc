@@ -1,6 +1,5 @@
-#include "launcher/hosts/kept_connections.h"
+#include "launcher/tree/control_sockets.h"
 
-#include <fcntl.h>
 #include <openssl/sha.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -11,6 +10,7 @@
 #include <cstddef>
 #include <fstream>
 #include <iterator>
+#include <string>
 #include <vector>
 
 #include "absl/strings/escaping.h"

@@ -1,4 +1,4 @@
-#include "launcher/hosts/kept_connections.h"
+#include "launcher/tree/control_sockets.h"
 
 #include <sched.h>
 #include <sys/resource.h>
@@ -22,10 +22,10 @@ using std::chrono::seconds;
 using testing::StartsWith;
 
 // With a path that is short enough for a socket's, and without what ssh would replace.
-class KeptConnectionsTest : public testing::Test {
+class ControlSocketsTest : public testing::Test {
  protected:
   void SetUp() override { ASSERT_NE(::mkdtemp(name_), nullptr); }
-  ~KeptConnectionsTest() override { std::filesystem::remove_all(name_); }
+  ~ControlSocketsTest() override { std::filesystem::remove_all(name_); }
 
   std::string folder() const { return absl::StrCat(name_, "/muster-ssh"); }
   std::optional<KeptConnections> Find(seconds time = seconds(60)) const {
@@ -45,7 +45,7 @@ class KeptConnectionsTest : public testing::Test {
   char name_[32] = "/tmp/muster-kept-XXXXXX";
 };
 
-TEST_F(KeptConnectionsTest, AreInAFolderThatIsTheUsersAlone) {
+TEST_F(ControlSocketsTest, AreInAFolderThatIsTheUsersAlone) {
   const auto kept = Find();
   ASSERT_TRUE(kept);
   EXPECT_THAT(kept->prefix, StartsWith(folder() + "/"));
@@ -54,7 +54,7 @@ TEST_F(KeptConnectionsTest, AreInAFolderThatIsTheUsersAlone) {
 }
 
 // "A batch job of mine ended, and with it the job that I had started by hand."
-TEST_F(KeptConnectionsTest, AreSharedByThoseThatEndTogetherAlone) {
+TEST_F(ControlSocketsTest, AreSharedByThoseThatEndTogetherAlone) {
   EXPECT_TRUE(IsShared([] { return true; }));
   EXPECT_FALSE(IsShared([] { return ::nice(3) != -1; }));
   EXPECT_FALSE(IsShared([] {
@@ -66,31 +66,31 @@ TEST_F(KeptConnectionsTest, AreSharedByThoseThatEndTogetherAlone) {
 }
 
 // What a worker leaves behind is killed when its job ends.
-TEST_F(KeptConnectionsTest, NoneIsKeptByAWorker) {
+TEST_F(ControlSocketsTest, NoneIsKeptByAWorker) {
   EXPECT_FALSE(FindKeptConnections(
       seconds(60), {{"XDG_RUNTIME_DIR", name_}, {"MUSTER_AGENT_ID", "some-agent"}}));
 }
 
-TEST_F(KeptConnectionsTest, NoneIsKeptForNoTime) {
+TEST_F(ControlSocketsTest, NoneIsKeptForNoTime) {
   EXPECT_FALSE(Find(seconds(0)));
   EXPECT_FALSE(std::filesystem::exists(folder()));
 }
 
 // "Another user of the login node put a socket where mine would be, and read my token."
-TEST_F(KeptConnectionsTest, NoneIsKeptInAFolderThatOthersCanWriteTo) {
+TEST_F(ControlSocketsTest, NoneIsKeptInAFolderThatOthersCanWriteTo) {
   ASSERT_EQ(::mkdir(folder().c_str(), 0700), 0);
   ASSERT_EQ(::chmod(folder().c_str(), 0770), 0);
   EXPECT_FALSE(Find());
 }
 
-TEST_F(KeptConnectionsTest, NoneIsKeptBehindALink) {
+TEST_F(ControlSocketsTest, NoneIsKeptBehindALink) {
   std::filesystem::create_directory(absl::StrCat(name_, "/elsewhere"));
   std::filesystem::create_directory_symlink(absl::StrCat(name_, "/elsewhere"), folder());
   EXPECT_FALSE(Find());
 }
 
 // They are for ssh, which takes some characters for something else, and a socket's path is short.
-TEST_F(KeptConnectionsTest, RuntimeFolderThatDoesNotDoIsNotUsed) {
+TEST_F(ControlSocketsTest, RuntimeFolderThatDoesNotDoIsNotUsed) {
   for (const std::string& name : {std::string("with space"), std::string("%C"), std::string("~"),
                                   std::string("${HOME}"), std::string(80, 'a')}) {
     const std::string runtime = absl::StrCat(name_, "/", name);
