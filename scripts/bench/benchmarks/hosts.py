@@ -34,19 +34,20 @@ SLOW_ROUNDS = 2
 RUNNING = results.Metric("all workers run", "ms")
 WALL = results.Metric("wall time", "ms")
 
-HOW = f"""N hosts are network namespaces of this machine, each with a real sshd (Debian's, without PAM) and a home folder
-of its own, whose sshds, keys and ssh configuration are the same for everybody; commands are typed on a machine that is
-none of them. Each host gets {WORKERS} workers, which end when all workers of the job have begun
-(test/bench/launch/meeting_worker.cc). Both times run from just before the launcher's process is started: until the last
-worker's first instruction, and until the launcher has been waited for. "{results.OURS}" is a command that follows
-another to the same hosts within a minute, as it does when a job is started again: ssh has kept the connections
-(--ssh-persist). "{FIRST}" is one that none was kept for, as for everybody else. "{SENT}" is such a first one on hosts
-that do not have Muster, with empty caches: each is sent the program. pdsh is the floor: one ssh for each host, all at once, and a shell that
-starts the workers; it does nothing else. mpiexec.hydra and mpirun start nothing but these workers, which are no MPI
-programs. Nobody but Muster keeps connections by itself; where ssh's configuration says so they are kept for everybody,
-which is a case of its own; by fan-out, and with processors of their own, nobody keeps any. All hosts share this machine's processors. So that a host's own processor can be seen, the last cases give
-every host, and the machine where the command is typed, a control group with {SHARE:g} of a processor:
-machines that are {1 / SHARE:g} times slower, but each for itself."""
+HOW = f"""N hosts are network namespaces of this machine, each with a real sshd (Debian's, without PAM) and a home
+folder of its own, whose sshds, keys and ssh configuration are the same for everybody; commands are typed on a machine
+that is none of them. Each host gets {WORKERS} workers, which end when all workers of the job have begun
+(test/bench/launch/meeting_worker.cc). Both times run from just before the launcher's process is started: until the
+last worker's first instruction, and until the launcher has been waited for. "{results.OURS}" is a command that
+follows another to the same hosts within a minute, as it does when a job is started again: ssh has kept the
+connections (--ssh-persist). "{FIRST}" is one that none was kept for, as for everybody else. "{SENT}" is such a first
+one on hosts that do not have Muster, with empty caches: each is sent the program. pdsh is the floor: one ssh for each
+host, all at once, and a shell that starts the workers; it does nothing else. mpiexec.hydra and mpirun start nothing
+but these workers, which are no MPI programs. Nobody but Muster keeps connections by itself; where ssh's configuration
+says so they are kept for everybody, which is a case of its own; by fan-out, and with processors of their own, nobody
+keeps any. All hosts share this machine's processors. So that a host's own processor can be seen, the last cases give
+every host, and the machine where the command is typed, a control group with {SHARE:g} of a processor: machines that
+are {1 / SHARE:g} times slower, but each for itself."""
 
 
 def commands(cluster: ssh_cluster.Cluster) -> dict[str, Callable[[int, list[str]], list[str]]]:
@@ -102,6 +103,19 @@ def measure_one(command_of: Callable[[list[str]], list[str]], workers: int, fold
     return {RUNNING.name: complete_ns / 1e6 - figures["start_s"] * 1000, WALL.name: figures["wall_s"] * 1000}
 
 
+def contestant(name: str, command_of: Callable[[list[str]], list[str]], cluster: ssh_cluster.Cluster, size: int,
+               **more) -> contest.Contestant:
+    return contest.Contestant(name, functools.partial(
+        measure_one, command_of, WORKERS * size, cluster.folder, cluster.environment, **more))
+
+
+def everybody(cluster: ssh_cluster.Cluster, command: Callable[[list[str]], list[str]],
+              size: int) -> list[contest.Contestant]:
+    """`command` makes what runs words where commands are typed."""
+    return [contestant(name, lambda worker, words=words: command(words(size, worker)), cluster, size)
+            for name, words in commands(cluster).items()]
+
+
 def compare(benchmark: results.Benchmark, cluster: ssh_cluster.Cluster, settings: tools.Settings) -> None:
     program = tools.built("launcher/muster")
     sent = cluster.with_own_program(program)
@@ -112,16 +126,11 @@ def compare(benchmark: results.Benchmark, cluster: ssh_cluster.Cluster, settings
                           for words in (command(2, ["meeting_worker", "FILE", "4"]) for command in starters.values())]
     goals = (results.Goal(HYDRA, times=1), results.Goal(MPIRUN, times=1))
     for size in QUICK_SIZES if settings.quick else SIZES:
-        def contestant(name: str, command_of: Callable[[list[str]], list[str]], **more) -> contest.Contestant:
-            return contest.Contestant(name, functools.partial(
-                measure_one, command_of, WORKERS * size, cluster.folder, cluster.environment, **more))
-
-        contestants = [contestant(name, lambda worker, command=command: cluster.command(command(size, worker)))
-                       for name, command in starters.items()]
+        contestants = everybody(cluster, cluster.command, size)
         contestants.append(contestant(
-            FIRST, lambda worker: cluster.command(muster(program, cluster.names[:size], worker, ALONE))))
+            FIRST, lambda worker: cluster.command(muster(program, cluster.names[:size], worker, ALONE)), cluster, size))
         contestants.append(contestant(
-            SENT, lambda worker: sent.command(muster(sent.path, cluster.names[:size], worker, ALONE)),
+            SENT, lambda worker: sent.command(muster(sent.path, cluster.names[:size], worker, ALONE)), cluster, size,
             prepare=cluster.forget_caches))
         samples = contest.take_turns(f"{size} hosts", contestants, settings.pairs, notes=benchmark.notes)
         benchmark.add(f"{size} hosts", [RUNNING, WALL], samples, {RUNNING.name: goals, WALL.name: goals}, size)
@@ -131,10 +140,8 @@ def compare_kept(benchmark: results.Benchmark, cluster: ssh_cluster.Cluster, set
     """With a configuration of ssh that keeps connections for everybody."""
     size = (QUICK_SIZES if settings.quick else SIZES)[-1]
     with cluster.keeping_connections():
-        contestants = [contest.Contestant(name, functools.partial(
-            measure_one, lambda worker, command=command: cluster.command(command(size, worker)),
-            WORKERS * size, cluster.folder, cluster.environment)) for name, command in commands(cluster).items()]
-        samples = contest.take_turns(f"{size} hosts, kept", contestants, settings.pairs, notes=benchmark.notes)
+        samples = contest.take_turns(f"{size} hosts, kept", everybody(cluster, cluster.command, size), settings.pairs,
+                                     notes=benchmark.notes)
     benchmark.add(f"{size} hosts, connections kept for everybody", [RUNNING, WALL], samples)
 
 
@@ -142,10 +149,9 @@ def fan_outs(cluster: ssh_cluster.Cluster, command: Callable[[list[str]], list[s
              counts: tuple[int, ...]) -> list[contest.Contestant]:
     """Muster with its own fan-out, and with each of these; no connection is kept."""
     flags = {results.OURS: (ALONE,), **{f"--fanout={count}": (ALONE, f"--fanout={count}") for count in counts}}
-    return [contest.Contestant(name, functools.partial(
-        measure_one, lambda worker, more=more: command(
-            muster(tools.built("launcher/muster"), cluster.names[:size], worker, *more)),
-        WORKERS * size, cluster.folder, cluster.environment)) for name, more in flags.items()]
+    return [contestant(name, lambda worker, more=more: command(
+        muster(tools.built("launcher/muster"), cluster.names[:size], worker, *more)), cluster, size)
+            for name, more in flags.items()]
 
 
 def compare_fan_outs(benchmark: results.Benchmark, cluster: ssh_cluster.Cluster, settings: tools.Settings) -> None:
@@ -162,10 +168,8 @@ def compare_on_own_processors(benchmark: results.Benchmark, cluster: ssh_cluster
         with ssh_cluster.OwnProcessors(cluster, SHARE) as processors:
             for size in QUICK_SIZES if settings.quick else SLOW_SIZES:
                 contestants = fan_outs(cluster, processors.command, size, (4, 2))
-                contestants += [contest.Contestant(name, functools.partial(
-                    measure_one, lambda worker, command=command: processors.command(command(size, worker)),
-                    WORKERS * size, cluster.folder, cluster.environment))
-                    for name, command in commands(cluster).items() if name in (HYDRA, PDSH)]
+                contestants += [one for one in everybody(cluster, processors.command, size)
+                                if one.name in (HYDRA, PDSH)]
                 samples = contest.take_turns(f"{size} hosts with processors", contestants, rounds, warm_up=0,
                                              notes=benchmark.notes)
                 benchmark.add(f"{size} hosts, {SHARE:g} of a processor each", [RUNNING, WALL], samples)
