@@ -56,7 +56,7 @@ launch::v1::Job DoctorJob(const HostsRun& run, const std::string& token) {
   job.set_answer_timeout_ms(run.answer_timeout.count());
   job.set_launch_with(run.launch_with);
   // Whether one can log in is to be seen.
-  job.set_ssh_persist_s(0);
+  job.set_ssh_persist_ms(0);
   job.set_ships(run.ships);
   return job;
 }

@@ -87,8 +87,7 @@ launch::v1::Job MakeJob(const HostsRun& run, const std::string& token) {
   job.set_fanout(run.fanout);
   job.set_answer_timeout_ms(run.answer_timeout.count());
   job.set_launch_with(run.launch_with);
-  // To ssh, zero is for ever.
-  job.set_ssh_persist_s(std::chrono::ceil<std::chrono::seconds>(run.ssh_persist).count());
+  job.set_ssh_persist_ms(run.ssh_persist.count());
   job.set_ships(run.ships);
   AddTerminals(job, ReadEnvironment(environ));
   return job;

@@ -136,7 +136,7 @@ Branch::Way Branch::WayTo(HostIndex index, ProgramSource source) const {
     return {.name = std::move(name), .argv = std::move(argv)};
   }
   // What is kept may be no good any more: the host may have lost its power since.
-  const std::chrono::seconds persist(failed ? 0 : job_.ssh_persist_s());
+  const std::chrono::milliseconds persist(failed ? 0 : job_.ssh_persist_ms());
   const auto kept = FindKeptConnections(persist, environment_);
   return {.name = "ssh", .argv = SshCommand(host, command, kept)};
 }

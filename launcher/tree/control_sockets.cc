@@ -68,10 +68,10 @@ std::string Short(const std::string& text) {
 
 }  // namespace
 
-std::optional<KeptConnections> FindKeptConnections(std::chrono::seconds time,
+std::optional<KeptConnections> FindKeptConnections(std::chrono::milliseconds time,
                                                    const Environment& environment) {
   const bool is_worker = environment.contains(worker::env::kAgentId);
-  if (time <= std::chrono::seconds::zero() || is_worker) return std::nullopt;
+  if (time <= std::chrono::milliseconds::zero() || is_worker) return std::nullopt;
   const std::string runtime = GetOr(environment, "XDG_RUNTIME_DIR", "");
   std::vector<std::string> folders;
   if (IsOwnFolder(runtime)) folders.push_back(absl::StrCat(runtime, "/muster-ssh"));
@@ -81,7 +81,8 @@ std::optional<KeptConnections> FindKeptConnections(std::chrono::seconds time,
     if (!IsPlain(prefix) || prefix.size() > kMaxPrefix) continue;
     ::mkdir(folder.c_str(), 0700);
     if (!IsOwnFolder(folder)) return std::nullopt;
-    return KeptConnections{.prefix = prefix, .time = time};
+    // To ssh, zero is for ever.
+    return KeptConnections{.prefix = prefix, .time = std::chrono::ceil<std::chrono::seconds>(time)};
   }
   return std::nullopt;
 }

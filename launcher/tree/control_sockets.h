@@ -14,7 +14,7 @@ namespace muster::launcher {
 // the command that made it does, so only commands that end together share one: in the same control
 // group and namespaces, with the same limits. nullopt: there can be no such folder, `time` is zero,
 // or this is a worker's process, whose end takes along whatever it has started.
-std::optional<KeptConnections> FindKeptConnections(std::chrono::seconds time,
+std::optional<KeptConnections> FindKeptConnections(std::chrono::milliseconds time,
                                                    const Environment& environment);
 
 }  // namespace muster::launcher

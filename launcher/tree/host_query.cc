@@ -39,8 +39,7 @@ launch::v1::Job JobOf(const HostQuery& query) {
   job.set_fanout(query.fanout);
   job.set_answer_timeout_ms(query.timeout.count());
   job.set_launch_with(query.launch_with);
-  // To ssh, zero is for ever.
-  job.set_ssh_persist_s(std::chrono::ceil<std::chrono::seconds>(query.ssh_persist).count());
+  job.set_ssh_persist_ms(query.ssh_persist.count());
   job.set_ships(query.ships);
   return job;
 }

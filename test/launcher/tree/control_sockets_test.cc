@@ -28,7 +28,7 @@ class ControlSocketsTest : public testing::Test {
   ~ControlSocketsTest() override { std::filesystem::remove_all(name_); }
 
   std::string folder() const { return absl::StrCat(name_, "/muster-ssh"); }
-  std::optional<KeptConnections> Find(seconds time = seconds(60)) const {
+  std::optional<KeptConnections> Find(std::chrono::milliseconds time = seconds(60)) const {
     return FindKeptConnections(time, {{"XDG_RUNTIME_DIR", name_}});
   }
   // Whether a process finds the same after it has done this.
@@ -69,6 +69,10 @@ TEST_F(ControlSocketsTest, AreSharedByThoseThatEndTogetherAlone) {
 TEST_F(ControlSocketsTest, NoneIsKeptByAWorker) {
   EXPECT_FALSE(FindKeptConnections(
       seconds(60), {{"XDG_RUNTIME_DIR", name_}, {"MUSTER_AGENT_ID", "some-agent"}}));
+}
+
+TEST_F(ControlSocketsTest, AFractionOfASecondIsNotForEver) {
+  EXPECT_EQ(Find(std::chrono::milliseconds(1))->time, seconds(1));
 }
 
 TEST_F(ControlSocketsTest, NoneIsKeptForNoTime) {
