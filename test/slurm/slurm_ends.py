@@ -9,12 +9,15 @@ from processes import wait_for
 
 def a_time_limit_and_its_warning_let_workers_save(cluster) -> None:
     """Of three jobs the time of one is over; of another's end the script is warned, of the third's its step. They run
-    side by side, because slurmctld looks every 30 s."""
-    warned = BatchJob(cluster, "--time=2", "--signal=B:TERM@120")
-    step = BatchJob(cluster, "--time=2", "--signal=TERM@120", run="exec srun --ntasks-per-node=1 muster run")
-    ended = BatchJob(cluster, "--time=1")
+    side by side, because slurmctld looks every 30 s. What it would do then it is told when all workers are there: of a job
+    whose time had been short from the start it signalled the step before that had a worker."""
+    warned = BatchJob(cluster, "--time=10", "--signal=B:TERM@120")
+    step = BatchJob(cluster, "--time=10", "--signal=TERM@120", run="exec srun --ntasks-per-node=1 muster run")
+    ended = BatchJob(cluster, "--time=10")
     for job in (warned, step, ended):
         job.await_up()
+    for job in (warned, step):
+        cluster.run("scontrol", "update", f"JobId={job.id}", "TimeLimit=2")
     cluster.run("scontrol", "update", f"JobId={ended.id}", "EndTime=now")
     for job in (warned, step, ended):
         job.await_saved()
