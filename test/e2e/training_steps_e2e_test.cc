@@ -40,6 +40,17 @@ class TrainingStepsTest : public E2eTest, public testing::WithParamInterface<std
                           "--dataset=generated --no-eval --epochs=100000 --threads=1 --comm=" +
                           GetParam() + " " + more);
   }
+  // Waits until what is told of the ranks is so; reads meanwhile what `agent` writes, which is a
+  // line for each time that a rank stands still.
+  template <typename Condition>
+  [[nodiscard]] static bool WaitBeside(Command& agent, Condition condition) {
+    return WaitUntil(
+        [&] {
+          agent.TakeIn();
+          return condition();
+        },
+        kDeadline);
+  }
   void End(Command& agent) {
     agent.Signal(SIGTERM);
     agent.Wait(kDeadline);
@@ -54,13 +65,12 @@ TEST_P(TrainingStepsTest, StepsLossAndPhasesAreToldOfEachRank) {
   Command agent = Train(daemon, "--model=mlp");
   for (const int number : {0, 1}) {
     Json rank;
-    ASSERT_TRUE(WaitUntil(
-        [&] {
-          rank = Rank(daemon, number);
-          return rank.is_object() && rank["loss"].is_number() && rank["step"] > 20 &&
-                 !rank["phases"].empty();
-        },
-        kDeadline))
+    ASSERT_TRUE(WaitBeside(agent,
+                           [&] {
+                             rank = Rank(daemon, number);
+                             return rank.is_object() && rank["loss"].is_number() &&
+                                    rank["step"] > 20 && !rank["phases"].empty();
+                           }))
         << agent.err() << rank;
     EXPECT_GT(rank["samples_per_second"], 0) << rank;
     std::string names;
@@ -78,14 +88,14 @@ TEST_P(TrainingStepsTest, StepsLossAndPhasesAreToldOfEachRank) {
 TEST_P(TrainingStepsTest, RankThatIsSlowedDownIsTheStraggler) {
   const Daemon daemon = StartDaemon();
   Command agent = Train(daemon, "--model=cnn --batch-size=256");
-  ASSERT_TRUE(WaitUntil([&] { return Rank(daemon, 1).is_object(); }, kDeadline)) << agent.err();
+  ASSERT_TRUE(WaitBeside(agent, [&] { return Rank(daemon, 1).is_object(); })) << agent.err();
   // It stands still for two thirds of the time.
   Command slow({"sh", "-c",
                 "while kill -STOP $(cat " + Path("pid") +
                     ".1) 2>/dev/null; do sleep 0.02; kill "
                     "-CONT $(cat " +
                     Path("pid") + ".1); sleep 0.01; done"});
-  EXPECT_TRUE(WaitUntil([&] { return Rank(daemon, 1)["straggler"].is_object(); }, kDeadline))
+  EXPECT_TRUE(WaitBeside(agent, [&] { return Rank(daemon, 1)["straggler"].is_object(); }))
       << agent.err() << Rank(daemon, 1) << Rank(daemon, 0);
   const Json rank = Rank(daemon, 1);
   const std::string phase = rank["straggler"].is_object() ? rank["straggler"]["phase"] : "";

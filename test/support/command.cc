@@ -133,9 +133,13 @@ void Command::Poll(Time end) {
   // First the end, then what was written before it.
   int status = 0;
   const bool ended = waitpid(pid_, &status, WNOHANG) == pid_;
+  TakeIn();
+  if (ended) exit_ = WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+void Command::TakeIn() {
   Drain(out_);
   Drain(err_);
-  if (ended) exit_ = WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
 }
 
 void Command::Drain(Stream& stream) {

@@ -11,8 +11,9 @@
 namespace muster::test {
 
 // A started program, the leader of its own process group; the destructor kills what is left of the
-// group. One thread. Output is read only during a Wait function, so while a test waits for one
-// program, another must not write more than a pipe holds (64 KiB).
+// group. One thread. Output is read only during a Wait function and TakeIn(), so while a test waits
+// for something else, the program must not write more than a pipe holds (64 KiB): it would stand
+// still.
 class Command {
  public:
   // Far more than any test needs, even on the slowest machine.
@@ -40,6 +41,9 @@ class Command {
   // Waits for the program to end. Returns its exit code, or -n if signal n killed it; nothing if
   // the deadline passes first. Does not wait for output that its children write later.
   std::optional<int> Wait(std::chrono::seconds deadline = kDeadline);
+
+  // Reads what the program has written, without waiting.
+  void TakeIn();
 
   // The output read so far.
   const std::string& out() const { return out_.text; }
