@@ -441,8 +441,11 @@ bool Coordinator::Restore(const JobRecord& record, TimePoint now) {
   }
   // A node that was lost, for which the round is held, does not know that it was. It may have found
   // this daemon dead in time, and counts its lease anew since then, as the others do.
-  if (record.round.held_for && longest_lease > Duration::zero()) {
-    job.HoldUntil(now + longest_lease + options_.restart_grace, now);
+  const TimePoint hears_by = now + longest_lease + options_.restart_grace;
+  if (record.round.held_for && longest_lease > Duration::zero()) job.HoldUntil(hears_by, now);
+  if (record.workers_gone_in > Duration::zero()) {
+    job.ExpectWorkersUntil(
+        std::max(hears_by, now + record.workers_gone_in + options_.restart_grace));
   }
   if (job.is_over()) jobs_.Forget(job, now);
   Forward();

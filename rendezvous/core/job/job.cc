@@ -58,6 +58,7 @@ Job::Job(const JobRecord& record, TimePoint now, Outbox* outbox, ByteBudget* sto
 
 void Job::BeginToServe(TimePoint now) {
   round_->Delay(now - restored_);
+  roster_.Delay(now - restored_);
   if (!verdict_ && !started_) reminder_.Begin(now);
 }
 

@@ -150,6 +150,8 @@ class Job {
   }
   // Workers of an earlier job of this name may run until `earliest`. Before the first Join.
   void HoldUntil(TimePoint earliest, TimePoint now) { round_->HoldUntil(earliest, now); }
+  // The same of nodes that this one has lost, for the next job of its name.
+  void ExpectWorkersUntil(TimePoint gone_by) { roster_.ExpectWorkersUntil(gone_by); }
   // No agent attends or will come back.
   bool is_over() const { return abandoned() && !awaits_return(); }
   // No agent attends.

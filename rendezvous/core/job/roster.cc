@@ -43,7 +43,7 @@ Attendee Roster::Remove(AttendeeId agent, TimePoint gone_by) {
   Attendee attendee = std::move(attendees_.at(agent));
   attendees_.erase(agent);
   nodes_.erase(attendee.node->node_id);
-  workers_gone_by_ = std::max(workers_gone_by_, gone_by);
+  ExpectWorkersUntil(gone_by);
   if (gone_by != TimePoint::min()) lost_.insert(attendee.node->node_id);
   return attendee;
 }

@@ -1,6 +1,7 @@
 // The nodes of one job: who attends, what each is doing, and who was lost but may still exist.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
@@ -74,6 +75,14 @@ class Roster {
   void Enter(AttendeeId agent, SharedNode node, TimePoint now);
   // It no longer attends, and is returned. If its workers may run until `gone_by`, it was lost.
   Attendee Remove(AttendeeId agent, TimePoint gone_by);
+  // Workers of nodes that were lost may run until `gone_by`.
+  void ExpectWorkersUntil(TimePoint gone_by) {
+    workers_gone_by_ = std::max(workers_gone_by_, gone_by);
+  }
+  // For so long nobody could be heard: workers that may run may do so for so much longer.
+  void Delay(Duration deaf) {
+    if (workers_gone_by_ != TimePoint::min()) workers_gone_by_ += deaf;
+  }
   // Those that attend and are in touch, and neither leave nor are this one.
   int CountOthersThatStay(AttendeeId agent) const;
   // The job continues without the nodes that were lost: when the others leave, it does not wait for
