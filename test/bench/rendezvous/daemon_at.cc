@@ -8,7 +8,7 @@ namespace muster::rendezvous::bench {
 
 absl::StatusOr<GrpcClientOptions> DaemonAt(const std::string& endpoint,
                                            const std::string& token_file) {
-  const auto parsed = ParseEndpoint(endpoint, 0);
+  const auto parsed = ParseEndpoints(endpoint, 0);
   if (!parsed.ok()) return parsed.status();
   GrpcClientOptions options{.endpoint = *parsed};
   if (token_file.empty()) return options;

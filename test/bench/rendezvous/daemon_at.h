@@ -8,7 +8,8 @@
 
 namespace muster::rendezvous::bench {
 
-// As --endpoint and --token-file say; without a file it is a daemon that runs with --insecure.
+// As --endpoint (one place or several, separated by commas) and --token-file say; without a file it
+// is a daemon that runs with --insecure.
 absl::StatusOr<GrpcClientOptions> DaemonAt(const std::string& endpoint,
                                            const std::string& token_file);
 

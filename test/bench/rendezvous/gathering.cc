@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "rendezvous/client/lease_keeper.h"
 
 namespace muster::rendezvous::bench {
 namespace {
@@ -28,7 +29,6 @@ class Gathering::Agent final : public RendezvousClient::Listener {
       : gathering_(gathering), client_(make_client(*this)) {}
 
   void Join(const JoinRequest& request) {
-    joined_at_ = Clock::now();
     request_ = request;
     client_->Join(request);
   }
@@ -43,8 +43,11 @@ class Gathering::Agent final : public RendezvousClient::Listener {
   }
 
   void OnDirective(const Directive& directive) override {
-    if (std::holds_alternative<Welcome>(directive)) {
+    if (const auto* welcome = std::get_if<Welcome>(&directive)) {
       ++gathering_.welcomed_;
+      LeaseKeeper keeper;
+      keeper.OnWelcome(welcome->lease, welcome->durable, TimePoint());
+      if (const auto last = keeper.last_deadline()) allowed_ = *last - TimePoint();
     } else if (const auto* assignment = std::get_if<Assignment>(&directive)) {
       round_ = assignment->id();
       ++gathering_.assigned_;
@@ -82,16 +85,11 @@ class Gathering::Agent final : public RendezvousClient::Listener {
     return progress;
   }
 
-  // A deadline is a fixed time after the message that was answered was sent, and the first one's
-  // message was the Join: so each later one tells when its beat was sent.
+  // A deadline is a fixed time after the message that was answered was sent, so it tells when that
+  // was.
   void OnDeadline(std::optional<TimePoint> deadline) override {
-    if (!deadline) return;
-    if (!lease_) {
-      lease_ = *deadline - joined_at_;
-      return;
-    }
-    if (gathering_.watches_beats_)
-      gathering_.beats_.push_back(Clock::now() - (*deadline - *lease_));
+    if (deadline && allowed_ && gathering_.watches_beats_)
+      gathering_.beats_.push_back(Clock::now() - (*deadline - *allowed_));
   }
 
   void OnTrouble(const std::string& trouble) override {
@@ -109,8 +107,7 @@ class Gathering::Agent final : public RendezvousClient::Listener {
   Gathering& gathering_;
   const std::unique_ptr<RendezvousClient> client_;
   std::int64_t step_ = 0;
-  TimePoint joined_at_;
-  std::optional<Duration> lease_;
+  std::optional<Duration> allowed_;  // from when a message was sent to the deadline it brings
   RoundId round_;
   JoinRequest request_;
 };
