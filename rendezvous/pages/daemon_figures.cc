@@ -35,7 +35,8 @@ void WriteJournal(const Driver* driver, Exposition& out) {
   out.Gauge("muster_journal_full", "1 while the journal cannot be written for want of room.");
   out.Sample(driver != nullptr && driver->disk_full() ? 1 : 0);
   out.Gauge("muster_journal_bytes",
-            "What the journal takes on disk, as of its last commit; 0 without one.");
+            "What the journal takes on disk, as of its last commit; 0 without one, and over etcd, "
+            "which shows its own.");
   out.Sample(journal == nullptr ? 0 : static_cast<double>(journal->bytes()));
 }
 
