@@ -65,19 +65,22 @@ def _started(command: list[str], log: Path, **how: object) -> Iterator[subproces
 
 @contextlib.contextmanager
 def musterd(state_dir: Path | None = None, secure: bool = True, etcd_at: str = "", listen: str = "127.0.0.1:0",
-            page: bool = False) -> Iterator[Server]:
-    """Without `state_dir` or `etcd_at` it remembers nothing, and no journal is written."""
+            page: bool = False, stands_by_for: Server | None = None) -> Iterator[Server]:
+    """Without `state_dir` or `etcd_at` it remembers nothing, and no journal is written. `stands_by_for`: the one that
+    leads at the same etcd, whose token it has."""
     if etcd_at and listen.endswith(":0"):
-        listen = f"127.0.0.1:{_free_ports(1)[0]}"  # agents have to name the port of each that stands by
+        listen = f"{listen.removesuffix('0')}{_free_ports(1)[0]}"  # agents have to name the port of each that stands by
     with tempfile.TemporaryDirectory(prefix="muster-bench-") as folder:
         log = Path(folder) / "musterd.log"
         token_file = f"{folder}/token" if secure else ""
-        if secure:
+        if stands_by_for:
+            token_file = stands_by_for.token_file
+        elif secure:
             tools.run([tools.built("launcher/muster"), "token", "new", token_file])
         ready, write_end = os.pipe()
         # No jobs are left when the context ends; if one is, because the load generator failed, nobody waits for it.
         command = [tools.built("rendezvous/musterd"), f"--listen={listen}", f"--ready-fd={write_end}",
-                   "--drain-timeout=0", f"--token-file={token_file}" if secure else "--insecure"]
+                   "--drain-timeout=0", f"--token-file={token_file}" if token_file else "--insecure"]
         command += [f"--state-dir={state_dir}"] if state_dir else []
         command += [f"--state=etcd://{etcd_at}"] if etcd_at else []
         pages = f"127.0.0.1:{_free_ports(1)[0]}" if page else ""
@@ -88,7 +91,7 @@ def musterd(state_dir: Path | None = None, secure: bool = True, etcd_at: str = "
                 port = announcement.readline().strip()
             if not port:
                 _fail("musterd", log)
-            if etcd_at:
+            if etcd_at and not stands_by_for:
                 _await_connections(int(port))
             yield Server(f"127.0.0.1:{port}", process.pid, token_file, pages)
 

@@ -1,10 +1,14 @@
 """One run of fleet_load with a fresh musterd that listens at all addresses, for many_hosts.sh. Prints what it has told,
 and the daemon's turns: {"le": count}, each bucket with those below it.
 
-usage: fleet_once.py AGENTS HOSTS SECONDS [secure] [kill]
+usage: fleet_once.py AGENTS HOSTS SECONDS [secure] [kill|stand-by]
+
+kill: it has a state directory and is killed, and its keeper starts another.
+stand-by: it has an etcd and is killed for good, and another one, which stands by, goes on.
 """
 
 import contextlib
+import functools
 import json
 import re
 import sys
@@ -27,16 +31,30 @@ def _turns(daemon: daemon_servers.Server) -> dict[str, int]:
             for edge, count in re.findall(r'muster_loop_turn_seconds_bucket\{le="([^"]+)"\} (\d+)', text)}
 
 
+def _kept(running: contextlib.ExitStack) -> Path:
+    return Path(running.enter_context(tempfile.TemporaryDirectory(prefix="muster-bench-")))
+
+
 def main() -> None:
-    agents, hosts, seconds = sys.argv[1:4]
-    secure, kills = "secure" in sys.argv[4:], "kill" in sys.argv[4:]
+    agents, hosts, seconds, *how = sys.argv[1:]
+    start = functools.partial(daemon_servers.musterd, secure="secure" in how, listen="0.0.0.0:0", page=True)
     daemon_servers.allow_descriptors(daemon_servers.MANY_DESCRIPTORS)
     with contextlib.ExitStack() as running:
-        state = Path(running.enter_context(tempfile.TemporaryDirectory(prefix="muster-bench-"))) if kills else None
-        daemon = running.enter_context(daemon_servers.musterd(state, secure, listen="0.0.0.0:0", page=True))
+        if "stand-by" in how:
+            etcd = running.enter_context(daemon_servers.etcd(_kept(running)))
+            leader = running.enter_context(start(etcd_at=etcd.endpoint))
+            # The one whose metrics are asked for is there at the end.
+            daemon = running.enter_context(start(etcd_at=etcd.endpoint, stands_by_for=leader))
+            where = [f"--endpoint={leader.endpoint},{daemon.endpoint}", f"--daemon-pid={leader.pid}", "--kill-daemon"]
+        elif "kill" in how:
+            daemon = running.enter_context(start(_kept(running)))
+            where = [f"--endpoint={daemon.endpoint}", f"--daemon-pid={daemon.serving()}", "--kill-daemon"]
+        else:
+            daemon = running.enter_context(start())
+            where = [f"--endpoint={daemon.endpoint}", f"--daemon-pid={daemon.pid}"]
         told = json.loads(tools.run([
-            tools.built("test/bench/daemon/fleet_load"), *daemon.flags(),
-            f"--daemon-pid={daemon.serving() if kills else daemon.pid}", f"--agents={agents}", f"--hosts={hosts}", f"--seconds={seconds}", *(["--kill-daemon"] if kills else []),
+            tools.built("test/bench/daemon/fleet_load"), *daemon.flags()[1:], *where, f"--agents={agents}",
+            f"--hosts={hosts}", f"--seconds={seconds}",
         ]).output)
         print(json.dumps({**told, "turns": _turns(daemon)}))
 

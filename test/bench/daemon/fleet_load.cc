@@ -90,7 +90,7 @@ class Fleet {
     agents_.WorkersStarted();
   }
 
-  // Its keeper starts another one.
+  // Its keeper starts another one, or one that stands by goes on.
   void KillDaemon(int serving) {
     agents_.ExpectLoss();
     const Clock::time_point start = Clock::now();
@@ -133,11 +133,13 @@ int Main(int argc, char** argv) {
   double seconds = 10;
   bool kill_daemon = false;
   CLI::App app{"Goes through the life of a large job; prints one JSON object."};
-  app.add_option("--endpoint", endpoint)->required();
+  app.add_option("--endpoint", endpoint, "one, or several that stand by for one another")
+      ->required();
   app.add_option("--token-file", token_file, "the daemon's; none: it runs with --insecure");
   app.add_option("--daemon-pid", daemon, "the process that serves, to look at its costs")
       ->required();
-  app.add_flag("--kill-daemon", kill_daemon, "and to kill: one with a state directory");
+  app.add_flag("--kill-daemon", kill_daemon,
+               "and to kill: one with a state directory, or with another that stands by");
   app.add_option("--agents", agents)->check(CLI::Range(2, 100'000))->capture_default_str();
   app.add_option("--hosts", hosts,
                  "the daemon is also at 127.1.1.2 to 127.1.HOSTS.2, each reached from another "
@@ -156,7 +158,11 @@ int Main(int argc, char** argv) {
       [&](RendezvousClient::Listener& listener) {
         GrpcClientOptions options = *at;
         options.connect_timeout = kPatience;
-        if (hosts > 0) options.endpoint.host = absl::StrCat("127.1.", 1 + next++ % hosts, ".2");
+        if (hosts > 0) {
+          const std::string host = absl::StrCat("127.1.", 1 + next++ % hosts, ".2");
+          options.endpoint.host = host;
+          for (Endpoint& standby : options.endpoint.standbys) standby.host = host;
+        }
         return MakeGrpcClient(io, std::move(options), listener);
       },
       2 * kPatience);
