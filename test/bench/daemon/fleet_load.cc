@@ -37,6 +37,7 @@ struct Figures {
   double gathering_s = 0, gathering_cpu_s = 0, last_join_s = 0, last_join_cpu_s = 0;
   double memory_kib = 0, peace_cpu = 0, beat_p50_ms = 0, beat_p99_ms = 0;
   double restart_s = 0, restart_cpu_s = 0, back_s = 0;
+  int fenced = 0;
 };
 
 class Fleet {
@@ -98,6 +99,7 @@ class Fleet {
     Await(
         io_, "all have come back", [&] { return agents_.back() >= agents_.size(); }, kPatience);
     figures_.back_s = Since(start);
+    figures_.fenced = agents_.fenced();
   }
 
   void Leave() {
@@ -130,7 +132,7 @@ class Fleet {
 int Main(int argc, char** argv) {
   std::string endpoint, token_file;
   int agents = 1000, daemon = 0, hosts = 0;
-  double seconds = 10;
+  double seconds = 10, lease = std::chrono::duration<double>(2 * kPatience).count();
   bool kill_daemon = false;
   CLI::App app{"Goes through the life of a large job; prints one JSON object."};
   app.add_option("--endpoint", endpoint, "one, or several that stand by for one another")
@@ -146,6 +148,8 @@ int Main(int argc, char** argv) {
                  "address (scripts/bench/many_hosts.sh), and agents take turns with these")
       ->check(CLI::Range(0, 254));
   app.add_option("--seconds", seconds, "in peace")->capture_default_str();
+  app.add_option("--lease", lease, "of each agent, in seconds; by default none can run out")
+      ->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   const auto at = DaemonAt(endpoint, token_file);
   if (!at.ok()) return app.exit(CLI::ValidationError("--endpoint", at.status().ToString()));
@@ -165,7 +169,7 @@ int Main(int argc, char** argv) {
         }
         return MakeGrpcClient(io, std::move(options), listener);
       },
-      2 * kPatience);
+      std::chrono::duration_cast<Duration>(std::chrono::duration<double>(lease)));
   Fleet fleet(io, gathering, daemon);
   fleet.Gather();
   fleet.RunInPeace(seconds);
@@ -177,9 +181,9 @@ int Main(int argc, char** argv) {
       "{\"agents\": %d, \"gathering_s\": %.6f, \"gathering_cpu_s\": %.2f, \"last_join_s\": %.6f, "
       "\"last_join_cpu_s\": %.2f, \"memory_kib\": %.1f, \"peace_cpu\": %.4f, \"beat_p50_ms\": "
       "%.3f, \"beat_p99_ms\": %.3f, \"restart_s\": %.6f, \"restart_cpu_s\": %.2f, \"back_s\": "
-      "%.6f}\n",
+      "%.6f, \"fenced\": %d}\n",
       agents, f.gathering_s, f.gathering_cpu_s, f.last_join_s, f.last_join_cpu_s, f.memory_kib,
-      f.peace_cpu, f.beat_p50_ms, f.beat_p99_ms, f.restart_s, f.restart_cpu_s, f.back_s);
+      f.peace_cpu, f.beat_p50_ms, f.beat_p99_ms, f.restart_s, f.restart_cpu_s, f.back_s, f.fenced);
   return 0;
 }
 

@@ -100,7 +100,10 @@ class Gathering::Agent final : public RendezvousClient::Listener {
     ++gathering_.lost_;
   }
   void OnBackInTouch(Duration) override { ++gathering_.back_; }
-  void OnFenced(const std::string& why) override { GiveUp(why); }
+  void OnFenced(const std::string& why) override {
+    if (!gathering_.expects_loss_) GiveUp(why);
+    ++gathering_.fenced_;
+  }
   void OnLost(const absl::Status& status) override { GiveUp(std::string(status.message())); }
 
  private:

@@ -54,9 +54,11 @@ class Gathering {
   int welcomed() const { return welcomed_; }
   int assigned() const { return assigned_; }
   int left() const { return left_; }
-  // How many agents' connections broke, and how many of these are back.
+  // How many agents' connections broke, how many of these are back, and how many have had to kill
+  // their workers meanwhile.
   int lost() const { return lost_; }
   int back() const { return back_; }
+  int fenced() const { return fenced_; }
 
   // Starts or stops recording how long the answer to each beat takes.
   void WatchBeats(bool watch) { watches_beats_ = watch; }
@@ -76,6 +78,7 @@ class Gathering {
   int left_ = 0;
   int lost_ = 0;
   int back_ = 0;
+  int fenced_ = 0;
   bool waits_ = false;
   bool expects_stop_ = false;
   bool expects_loss_ = false;
