@@ -22,16 +22,26 @@ constexpr Duration kHalt = std::chrono::milliseconds(250);
 
 void Coordinator::Hear(AgentId agent, const Event& event, TimePoint now) {
   const auto* const join = std::get_if<JoinRequest>(&event);
-  if (join != nullptr && join->settings.lease < options_.shortest_lease &&
-      join->settings.lease > Duration::zero()) {
-    JoinRequest longer = *join;
-    longer.settings.keep_alive = KeepAliveFor(join->settings);
-    longer.settings.lease = options_.shortest_lease;
-    return Hear(agent, longer, now);
+  if (join != nullptr && join->settings.lease > Duration::zero()) {
+    const Duration shortest = ShortestLease(join->settings.max_nodes);
+    if (join->settings.lease < shortest) {
+      JoinRequest longer = *join;
+      longer.settings.keep_alive = KeepAliveFor(join->settings);
+      longer.settings.lease = shortest;
+      return Hear(agent, longer, now);
+    }
   }
   std::visit([&](const auto& kind) { Handle(agent, kind, now); }, event);
   SettleContests(now);
   Forward();
+}
+
+Duration Coordinator::ShortestLease(int max_nodes) const {
+  if (!options_.durable) return options_.shortest_lease;
+  // Whoever joins may name any number.
+  const int nodes = std::clamp(max_nodes, 0, options_.max_nodes_per_job);
+  return std::max(options_.shortest_lease,
+                  std::min(nodes * options_.lease_per_node, options_.longest_lease_for_nodes));
 }
 
 void Coordinator::Handle(AgentId agent, const JoinRequest& request, TimePoint now) {

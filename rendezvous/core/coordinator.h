@@ -60,6 +60,11 @@ class Coordinator {
     // Leases that are asked for are made this long, where a lost daemon is replaced by another: no
     // agent may be given up while that takes. Beats come as often as without it. Zero: as asked.
     Duration shortest_lease = Duration::zero();
+    // The same of large jobs where the daemon remembers them: when it was restarted, it has time
+    // for one agent after the other, and those that it has not heard within their lease would kill
+    // their workers. So much for each node that the job may have, but no more than the second.
+    Duration lease_per_node = std::chrono::milliseconds(6);
+    Duration longest_lease_for_nodes = std::chrono::seconds(15);
     // How long an agent whose connection broke may take to come back, at most a third of its lease.
     Duration reattach_grace = std::chrono::seconds(1);
     // How much longer than its lease an agent may take to come back to a daemon that was restarted.
@@ -184,6 +189,8 @@ class Coordinator {
   // The agent says how many bytes of output its log files have not taken since it began.
   void CountLogBytes(AgentAttendance& attendance, std::uint64_t lost);
   void Tell(AgentId agent, Directive directive);
+  // Of a job that may have so many nodes.
+  Duration ShortestLease(int max_nodes) const;
   void TellWelcome(const AgentAttendance& attendance, const SpokenVersions& speaks);
   // Passes on what the jobs have to say, to where their attendees are now.
   void Forward();
