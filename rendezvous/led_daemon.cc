@@ -264,7 +264,10 @@ class LedDaemon {
             absl::StrCat("listen on ", ToString(config_.listen), ": ", error.message()));
       }
     }
-    if (status.ok()) status = server_->Listen(std::move(sockets_), std::nullopt, credentials_);
+    if (status.ok()) {
+      server_->Prepare(credentials_, [] {});
+      status = server_->Listen(std::move(sockets_), std::nullopt);
+    }
     if (!status.ok()) EndAtOnce(log_, status, "", kCannotListen);
   }
 

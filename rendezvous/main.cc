@@ -158,7 +158,6 @@ int RunKept(const ServerConfig& config, const KeptDaemon& kept) {
   SayHowSafeItIs(config, *credentials, missing);
   auto state = OpenSqliteJournal(io, StateDirectory::Adopt(given.state_path, given.lock));
   if (!state.ok()) return Fail(log, FailureLine(state.status()), kNoJournal);
-  kept.AwaitLeave();
   LoopTurns turns;
   Server server(
       io,
@@ -169,6 +168,7 @@ int RunKept(const ServerConfig& config, const KeptDaemon& kept) {
        .open = [&io, &given](const std::string& tenant,
                              const auto& opened) { opened(OpenJournalOf(io, given, tenant)); },
        .tenants = TenantsOf(*credentials)});
+  server.Prepare(*credentials, [] {});
   absl::Status restored;
   server.Resume([&restored](const absl::Status& status) { restored = status; }, [] {});
   if (!restored.ok()) return Fail(log, FailureLine(restored), kNoJournal);
@@ -176,7 +176,10 @@ int RunKept(const ServerConfig& config, const KeptDaemon& kept) {
                base::Count(server.agent_count(), "node"), given.state_path);
   std::vector<boost::asio::ip::tcp::acceptor> sockets;
   for (const int fd : given.sockets) sockets.push_back(AcceptorOf(io, fd));
-  const absl::Status listening = server.Listen(std::move(sockets), given.key, *credentials);
+  server.AwaitPrepared();
+  // Nothing that takes long may come after it.
+  kept.AwaitLeave();
+  const absl::Status listening = server.Listen(std::move(sockets), given.key);
   if (!listening.ok()) return Fail(log, ListenFailureLine(listening), kCannotListen);
   // Jobs go on, whether they can be shown or not.
   auto pages = OpenPages(io, config, *credentials, server, turns);

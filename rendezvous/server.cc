@@ -1,5 +1,6 @@
 #include "rendezvous/server.h"
 
+#include <future>
 #include <optional>
 #include <random>
 #include <utility>
@@ -55,7 +56,8 @@ std::optional<SessionToken> ReadDeathNotice(SharedPort::Socket connection) {
 // What exists only while the server listens, in the order in which it depends on one another.
 struct Server::Listener {
   Listener(boost::asio::io_context& io, Server& server, const Credentials& credentials)
-      : door_keeper(credentials),
+      : secure(credentials.secure()),
+        door_keeper(credentials),
         entrance(io, {.access = AccessOfAll(server),
                       .await_access =
                           [this, &server](const grpc::CallbackServerContext& call,
@@ -109,12 +111,14 @@ struct Server::Listener {
     };
   }
 
+  const bool secure;
   DoorKeeper door_keeper;
   CallEntrance entrance;
   GrpcRendezvousFront rendezvous;
   GrpcStoreFront store;
   GrpcWatchFront watch;
   GrpcLogFront logs;
+  std::future<GrpcServer::Started> starting;  // what becomes of it is `grpc`
   std::unique_ptr<GrpcServer> grpc;
   std::unique_ptr<SharedPort> port;
   std::vector<std::function<void()>> when_stopped;  // not empty once Stop was called
@@ -287,6 +291,15 @@ void Server::Freeze() {
 }
 
 Server::~Server() {
+  if (preparing_ != nullptr) {
+    // Nobody is told that it could begin.
+    lifetime_.End();
+    GrpcServer::Started started = preparing_->starting.get();
+    if (started.ok()) {
+      preparing_->grpc = *std::move(started);
+      listener_ = std::move(preparing_);
+    }
+  }
   if (listener_ == nullptr) return;
   bool stopped = false;
   Stop([&stopped] { stopped = true; });
@@ -308,18 +321,29 @@ absl::Status Server::Listen(const Endpoint& endpoint, const Credentials& credent
     spdlog::warn("{}: should this process be killed, other nodes will not be told",
                  std::string(last_word.status().message()));
   }
-  const absl::Status status = Listen(*std::move(sockets), key, credentials);
+  Prepare(credentials, [] {});
+  const absl::Status status = Listen(*std::move(sockets), key);
   if (!status.ok()) last_word_.reset();
   return status;
 }
 
+void Server::Prepare(const Credentials& credentials, std::function<void()> prepared) {
+  preparing_ = std::make_unique<Listener>(io_, *this, credentials);
+  preparing_->starting = GrpcServer::StartAside(
+      io_, credentials, preparing_->entrance.gate(), preparing_->entrance,
+      {.streams = limits::kStreams.most, .window_bytes = limits::kWindowBytes.most},
+      lifetime_.Guard(std::move(prepared)));
+}
+
+void Server::AwaitPrepared() {
+  preparing_->starting.wait();
+}
+
 absl::Status Server::Listen(std::vector<boost::asio::ip::tcp::acceptor> sockets,
-                            std::optional<KnockKey> key, const Credentials& credentials) {
+                            std::optional<KnockKey> key) {
   const std::uint16_t port = PortOf(sockets);
-  auto listener = std::make_unique<Listener>(io_, *this, credentials);
-  auto grpc = GrpcServer::Start(
-      io_, credentials, listener->entrance.gate(), listener->entrance,
-      {.streams = limits::kStreams.most, .window_bytes = limits::kWindowBytes.most});
+  auto listener = std::move(preparing_);
+  GrpcServer::Started grpc = listener->starting.get();
   if (!grpc.ok()) {
     return absl::Status(grpc.status().code(),
                         absl::StrCat("listen on port ", port, ": ", grpc.status().message()));
@@ -335,7 +359,7 @@ absl::Status Server::Listen(std::vector<boost::asio::ip::tcp::acceptor> sockets,
         if (session) AgentDied(*session);
       },
       SharedPortOptions{
-          .secure = credentials.secure(),
+          .secure = listener->secure,
           .on_failed = [door_keeper = &listener->door_keeper](
                            const std::string& address) { door_keeper->TurnedAway(address); },
           .take_calls = [gate = listener->entrance.gate()] { return gate->TakeShown(); },

@@ -95,9 +95,16 @@ class Server {
   absl::Status Listen(const Endpoint& endpoint, const Credentials& credentials);
 
   // The same at `sockets`, for a daemon whose keeper holds them as well and answers with `key` when
-  // the daemon is dead; nullopt: nobody answers.
+  // the daemon is dead; nullopt: nobody answers. It has been prepared, or is waited for.
   absl::Status Listen(std::vector<boost::asio::ip::tcp::acceptor> sockets,
-                      std::optional<KnockKey> key, const Credentials& credentials);
+                      std::optional<KnockKey> key);
+
+  // Makes what it takes to listen, on a thread of its own, as that takes seconds where there are
+  // dozens of tenants. `prepared` is called from the loop when it is there; Listen says if it
+  // cannot be had. Once at most.
+  void Prepare(const Credentials& credentials, std::function<void()> prepared);
+  // Waits for that here.
+  void AwaitPrepared();
 
   // What an agent is told in its Welcome, so that it recognizes who answers for this server once it
   // is dead. Empty when nobody will, as the server does not listen or the session has no token.
@@ -193,13 +200,14 @@ class Server {
   std::map<std::string, Tenant> tenants_;
   Tenant* const home_;
   LaterTurns turns_{io_};
-  std::string draining_;  // why; tenants that come later are drained, too
+  std::string draining_;                 // why; tenants that come later are drained, too
+  std::unique_ptr<Listener> preparing_;  // what becomes of it is listener_
   std::unique_ptr<Listener> listener_;
   std::optional<KnockKey> knock_key_;
   std::optional<LastWord> last_word_;
   std::uint32_t attending_ = 0;  // agents over the network
   std::uint16_t port_ = 0;
-  const base::Lifetime lifetime_;
+  base::Lifetime lifetime_;
 };
 
 }  // namespace muster::rendezvous

@@ -20,9 +20,9 @@ struct DaemonEnd {
 // The keeper of a daemon that remembers its jobs makes sure that a daemon is running, and answers
 // knocks while none is. The daemon is
 //
-//   starting    it reads what it remembers, and decides nothing. Then it asks to proceed
-//               (OnReadToGo); once it may, no more knocks are answered, and each node has its whole
-//               lease from then on;
+//   starting    it reads what it remembers and makes itself ready, and decides nothing. Then it
+//               asks to proceed (OnReadToGo); once it may, no more knocks are answered, and each
+//               node has its whole lease from then on;
 //   serving     it was allowed to proceed;
 //   dead        it is started again when its pause is over. There is no pause after the first
 //               death; pauses grow as long as it does not serve for ten seconds between deaths;
@@ -86,7 +86,7 @@ class KeeperPolicy {
   static constexpr int kUnusable = 7;
 
   Actions OnBegin(TimePoint now);
-  // The daemon has read what it remembers.
+  // The daemon has read what it remembers, and is ready to serve.
   Actions OnReadToGo(TimePoint now);
   Actions OnReady(int port);
   // The daemon has died, and was waited for; or it could not be started (`end` then has the exit

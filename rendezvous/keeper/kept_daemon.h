@@ -40,8 +40,9 @@ class KeptDaemon {
 
   const KeptThings& things() const { return things_; }
 
-  // The daemon has read what it remembers. Returns once the keeper no longer answers knocks: only
-  // then may leases begin, and anything be decided.
+  // The daemon has read all that it remembers, of every tenant, and can listen at once. Returns
+  // once the keeper no longer answers knocks: only then may leases begin, and anything be decided.
+  // What comes between this and the first word to an agent counts as silence, and may cost workers.
   void AwaitLeave() const;
   // Agents can connect, to this port.
   void SayReady(std::uint16_t port) const;

@@ -15,11 +15,24 @@
 
 namespace muster::rendezvous {
 
-absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(boost::asio::io_context& io,
-                                                              const Credentials& credentials,
-                                                              std::shared_ptr<CallGate> gate,
-                                                              grpc::CallbackGenericService& service,
-                                                              const Limits& most) {
+std::future<GrpcServer::Started> GrpcServer::StartAside(
+    boost::asio::io_context& io, const Credentials& credentials, std::shared_ptr<CallGate> gate,
+    grpc::CallbackGenericService& service, const Limits& most, std::function<void()> over) {
+  // It changes the environment, which other threads may read later on.
+  InitGrpcRuntime();
+  return std::async(std::launch::async,
+                    [&io, &service, credentials, gate = std::move(gate), most,
+                     over = std::move(over), stay = boost::asio::make_work_guard(io)]() mutable {
+                      Started started = Start(io, credentials, std::move(gate), service, most);
+                      boost::asio::post(io, std::move(over));
+                      stay.reset();
+                      return started;
+                    });
+}
+
+GrpcServer::Started GrpcServer::Start(boost::asio::io_context& io, const Credentials& credentials,
+                                      std::shared_ptr<CallGate> gate,
+                                      grpc::CallbackGenericService& service, const Limits& most) {
   InitGrpcRuntime();
   std::unique_ptr<GrpcServer> server(new GrpcServer(io));
   grpc::ServerBuilder builder;

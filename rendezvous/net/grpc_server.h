@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <memory>
 #include <thread>
 
@@ -27,9 +28,10 @@ namespace muster::rendezvous {
 // to the limits that all connections have (core/limits.h). Lives on the loop's thread; services
 // are called on gRPC's.
 //
-// Whoever hands gRPC a connection may have to wait: it then looks whether there are other tokens,
-// and makes contexts of TLS for all of them, which takes seconds where dozens of tenants have come.
-// So a thread that does nothing else hands them over.
+// Whoever starts it or hands it a connection may have to wait: gRPC then makes contexts of TLS for
+// all tokens, or looks whether there are others and makes new ones. Each context has the roots of
+// all, which gRPC parses anew each time, half a millisecond for each pair of tenants: dozens take
+// seconds. So a thread that does nothing else hands connections over, and another may start it.
 class GrpcServer {
  public:
   struct Limits {
@@ -40,11 +42,17 @@ class GrpcServer {
 
   // Starts gRPC's threads. Calls are counted at the gate, and all are the service's, which must
   // outlive the server. Unavailable when gRPC cannot.
-  static absl::StatusOr<std::unique_ptr<GrpcServer>> Start(boost::asio::io_context& io,
-                                                           const Credentials& credentials,
-                                                           std::shared_ptr<CallGate> gate,
-                                                           grpc::CallbackGenericService& service,
-                                                           const Limits& most);
+  using Started = absl::StatusOr<std::unique_ptr<GrpcServer>>;
+  static Started Start(boost::asio::io_context& io, const Credentials& credentials,
+                       std::shared_ptr<CallGate> gate, grpc::CallbackGenericService& service,
+                       const Limits& most);
+  // The same on a thread of its own. `over` is called from the loop when that has ended, and
+  // whoever destroys the result waits for it.
+  static std::future<Started> StartAside(boost::asio::io_context& io,
+                                         const Credentials& credentials,
+                                         std::shared_ptr<CallGate> gate,
+                                         grpc::CallbackGenericService& service, const Limits& most,
+                                         std::function<void()> over);
 
   // Must have been stopped.
   ~GrpcServer();

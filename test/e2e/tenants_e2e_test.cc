@@ -1,19 +1,46 @@
 // One musterd for several people, as they meet it: `musterd --tokens`, and tokens that change.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "test/e2e/e2e_fixture.h"
 #include "test/support/process_scan.h"
+#include "test/support/run_until.h"
 
 namespace muster::test {
 namespace {
 
 using Words = std::vector<std::string>;
+
+// Whoever opens the file from now on is kept waiting, for /proc/sys/fs/lease-break-time (45 s) at
+// most. Nobody may have it open.
+class SlowFile {
+ public:
+  explicit SlowFile(const std::string& path) : fd_(open(path.c_str(), O_RDWR | O_CLOEXEC)) {
+    // The kernel's word that somebody waits; by default it would end this process.
+    is_held_ = fcntl(fd_, F_SETSIG, SIGURG) == 0 && fcntl(fd_, F_SETLEASE, F_WRLCK) == 0;
+  }
+  ~SlowFile() { close(fd_); }
+  SlowFile(const SlowFile&) = delete;
+  SlowFile& operator=(const SlowFile&) = delete;
+
+  bool is_held() const { return is_held_; }
+  bool is_waited_for() const { return fcntl(fd_, F_GETLEASE) != F_WRLCK; }
+  void LetGo() { fcntl(fd_, F_SETLEASE, F_UNLCK); }
+
+ private:
+  const int fd_;
+  bool is_held_ = false;
+};
 
 class TenantsTest : public E2eTest {
  protected:
@@ -157,6 +184,34 @@ TEST_F(TenantsTest, ADaemonThatIsStartedAgainServesTheOthersWhereOnesJournalIsDa
   EXPECT_EQ(alice.Wait(), 0) << alice.err();
   EXPECT_TRUE(Contains(Status(Path("bob")), "cannot open what it remembers of this tenant"));
   EXPECT_TRUE(daemon_->WaitForErr("tenant 'bob': the journal in ")) << daemon_->err();
+}
+
+// "All workers of all users were killed when the daemon was updated. It had to read 500 MB."
+TEST_F(TenantsTest, NoWorkerIsLostHoweverLongWhatIsRememberedOfAnotherIsRead) {
+  // Long enough that all of them would be killed for want of a word from the daemon.
+  constexpr std::chrono::seconds kTwoLeases(6);
+  StartDaemon();
+  daemon_->Signal(SIGTERM);
+  ASSERT_EQ(daemon_->Wait(), 0) << daemon_->err();
+  const std::string aside = E2eTest::Path("bob");
+  std::filesystem::rename(Path("bob"), aside);
+  StartDaemon();
+  Command alice = Join("alice");
+  ASSERT_TRUE(alice.WaitForOut("started")) << alice.err();
+  std::filesystem::rename(aside, Path("bob"));
+  SlowFile journal(E2eTest::Path("state/tenants/bob/journal.db"));
+  if (!journal.is_held()) GTEST_SKIP() << "this file system has no leases";
+
+  KillDaemon();
+  ASSERT_TRUE(WaitUntil([&] { return journal.is_waited_for(); })) << daemon_->err();
+  std::this_thread::sleep_for(kTwoLeases);
+  journal.LetGo();
+  ASSERT_TRUE(alice.WaitForErr("reconnected to the rendezvous")) << alice.err();
+  EXPECT_FALSE(Contains(alice.err(), "nothing was heard from the rendezvous")) << alice.err();
+  Write("end", "");
+  EXPECT_EQ(alice.Wait(), 0) << alice.err();
+  EXPECT_EQ(alice.out(), "started\nalice") << alice.err();
+  EXPECT_EQ(Status(Path("bob")), "");
 }
 
 // Bob rotated his token, to which a link in the daemon's directory led, and was locked out: the

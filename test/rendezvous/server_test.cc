@@ -2,12 +2,17 @@
 #include "rendezvous/server.h"
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "rendezvous/client/in_process_client.h"
+#include "rendezvous/identity/token.h"
+#include "rendezvous/net/credentials.h"
+#include "rendezvous/net/listening_socket.h"
 #include "test/rendezvous/support/join_request.h"
 #include "test/rendezvous/support/recording_listener.h"
 #include "test/support/run_until.h"
@@ -69,6 +74,32 @@ TEST_F(ServerTest, PortIsFreeOnceTheServerHasStopped) {
   ASSERT_TRUE(RunUntil(io_, [&] { return stopped; }));
   EXPECT_EQ(first.port(), 0);
   EXPECT_TRUE(Listen(second, {"127.0.0.1", port}).ok());
+}
+
+// A leader could not say that it was still there, nor hear that it was to end, while contexts of
+// TLS were being made for dozens of tenants.
+TEST_F(ServerTest, LoopGoesOnWhileItIsPreparedAndListenFindsItReady) {
+  Server server(io_);
+  bool prepared = false;
+  server.Prepare(Credentials::FromToken(Token::Random(), Role::kDaemon), [&] { prepared = true; });
+  EXPECT_FALSE(prepared) << "it is told from the loop";
+  ASSERT_TRUE(RunUntil(io_, [&] { return prepared; }));
+  EXPECT_EQ(server.port(), 0);
+  auto sockets = ListenAt(io_, {"127.0.0.1", 0});
+  ASSERT_TRUE(sockets.ok());
+  EXPECT_TRUE(server.Listen(*std::move(sockets), std::nullopt).ok());
+  EXPECT_NE(server.port(), 0);
+}
+
+TEST_F(ServerTest, MayEndWhileItIsPreparedAndTellsNobodyThen) {
+  bool prepared = false;
+  {
+    Server server(io_);
+    server.Prepare(Credentials::Plaintext(), [&] { prepared = true; });
+  }
+  io_.restart();
+  io_.run();
+  EXPECT_FALSE(prepared);
 }
 
 TEST_F(ServerTest, ServerThatNeverListenedStopsFromTheLoop) {
