@@ -120,19 +120,13 @@ class LedDaemon {
         std::string(why.message()));
   }
 
-  // How long its lease has to be.
-  std::chrono::milliseconds LeaseNow() const {
-    return LeadLeaseWith(TenantsOf(credentials_).size());
-  }
-
   void StandBy() {
-    lease_ = LeaseNow();
     candidate_.emplace(
         std::make_unique<etcd::BootTimeAlarm>(io_), *etcd_,
         // Whoever was here before is dead.
         etcd::Election::Options{.key = config_.etcd->root + "/leader",
                                 .name = Name(),
-                                .ttl = lease_,
+                                .ttl = kLeadLease,
                                 .of_the_dead = LeaseBefore()},
         etcd::Candidate::Handlers{
             .won = [this](etcd::Fence fence,
@@ -149,10 +143,6 @@ class LedDaemon {
   void TakeOver(etcd::Fence fence, etcd::LeaseId lease) {
     NoteLease(lease);
     credentials_.RereadKeys();
-    if (LeaseNow() > lease_) {
-      End(absl::AbortedError(
-          "there are more tenants than when it began to stand by, and it needs a longer lease"));
-    }
     began_ = std::chrono::steady_clock::now();
     fence_ = std::move(fence);
     catch_up_.expires_after(kCatchUpPatience);
@@ -202,10 +192,15 @@ class LedDaemon {
                        .tenants = TenantsOf(credentials_),
                        .leads = [this] { return candidate_->Leads(); },
                        .shortest_lease = kShortestLease});
+    server_->Prepare(credentials_, [this] {
+      is_prepared_ = true;
+      Serve();
+    });
     server_->Resume(
         [this](const absl::Status& status) {
           if (ending_) return;
           if (!status.ok()) End(status);
+          is_resumed_ = true;
           Serve();
         },
         [this] { ForgetMemory(); });
@@ -231,14 +226,13 @@ class LedDaemon {
                         config_.etcd->url);
   }
 
+  // Once it can, and has what it serves.
   void Serve() {
+    if (!is_prepared_ || !is_resumed_ || ending_) return;
     if (!candidate_->Leads()) {
-      End(absl::AbortedError("it took longer than the lease to read what is remembered"));
+      End(absl::AbortedError("its lease may be over before it has begun to serve"));
     }
     Listen();
-    if (!candidate_->Leads()) {
-      End(absl::AbortedError("it took longer than the lease to begin to serve"));
-    }
     spdlog::info(
         "leading, after {}; {}, {}", TimeSinceElection(),
         all_is_resumed_ ? WhatIsRemembered() : "what is remembered of tenants is being opened",
@@ -264,10 +258,7 @@ class LedDaemon {
             absl::StrCat("listen on ", ToString(config_.listen), ": ", error.message()));
       }
     }
-    if (status.ok()) {
-      server_->Prepare(credentials_, [] {});
-      status = server_->Listen(std::move(sockets_), std::nullopt);
-    }
+    if (status.ok()) status = server_->Listen(std::move(sockets_), std::nullopt);
     if (!status.ok()) EndAtOnce(log_, status, "", kCannotListen);
   }
 
@@ -305,13 +296,14 @@ class LedDaemon {
   LaterTurns turns_of_memory_;
   etcd::JournalMirror mirror_;
   boost::asio::steady_timer catch_up_;
-  std::chrono::milliseconds lease_{};
   std::optional<etcd::Candidate> candidate_;
   etcd::Fence fence_;
   std::chrono::steady_clock::time_point began_{};
   std::shared_ptr<etcd::MemorySource> memory_;  // until all is resumed
   std::set<std::string> opened_;                // roots of journals
   bool has_followed_ = false;
+  bool is_prepared_ = false;  // can listen at once
+  bool is_resumed_ = false;   // has the jobs of the only user
   bool all_is_resumed_ = false;
   bool is_behind_ = false;  // and has said so
   OpenedJournal home_;      // outlives the server
