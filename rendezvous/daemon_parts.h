@@ -26,7 +26,7 @@ inline constexpr int kCannotListen = 3;
 inline constexpr int kNoJournal = 4;
 inline constexpr int kUnfitMachine = 5;
 // Another daemon may lead; its keeper starts it again, to stand by.
-inline constexpr int kLeadsNoLonger = 6;
+inline constexpr int kLeadsNoLonger = KeeperPolicy::kLeadsNoLonger;
 // Etcd, or what is in it, has to be changed before this daemon can work (KeeperPolicy::kUnusable).
 inline constexpr int kUnusableEtcd = KeeperPolicy::kUnusable;
 

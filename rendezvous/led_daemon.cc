@@ -7,6 +7,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstddef>
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -268,6 +269,8 @@ class LedDaemon {
 
   // Aborted: another daemon may lead, and this one's keeper starts one that stands by.
   [[noreturn]] void End(const absl::Status& status) {
+    // Where it is told to end, that is what it has come to.
+    if (absl::IsAborted(status) && ending_) LeaveAtOnce();
     if (absl::IsAborted(status)) EndAtOnce(log_, status, kStandsBy, kLeadsNoLonger);
     // Its limits are too small, or another version has written what is there.
     const bool is_unusable = absl::IsInvalidArgument(status) || absl::IsFailedPrecondition(status);
@@ -280,8 +283,15 @@ class LedDaemon {
     if (!candidate_) return io_.stop();
     candidate_->Resign([this] {
       NoteLease(0);
+      // Nobody is served, and what the server is being made of takes its time.
+      if (server_ && !end_) LeaveAtOnce();
       io_.stop();
     });
+  }
+
+  [[noreturn]] void LeaveAtOnce() {
+    log_.End();
+    std::_Exit(0);
   }
 
   boost::asio::io_context& io_;

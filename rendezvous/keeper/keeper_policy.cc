@@ -21,6 +21,11 @@ bool InGoodOrder(DaemonEnd end) {
   return end.signal == 0 && end.exit_code == 0;
 }
 
+// For a daemon that was told to end.
+bool HasObeyed(DaemonEnd end) {
+  return InGoodOrder(end) || (end.signal == 0 && end.exit_code == KeeperPolicy::kLeadsNoLonger);
+}
+
 int ExitCodeAfter(DaemonEnd end) {
   return end.signal != 0 ? kKilled + end.signal : end.exit_code;
 }
@@ -54,13 +59,13 @@ KeeperPolicy::Actions KeeperPolicy::OnReady(int port) {
 
 KeeperPolicy::Actions KeeperPolicy::OnDied(DaemonEnd end, TimePoint now) {
   if (state_ == State::kEnding) {
-    if (InGoodOrder(end)) return {End{0}};
+    if (HasObeyed(end)) return {End{0}};
     return {Log{true, absl::StrCat("the daemon ", Phrase(end), " while it was ending")},
             End{ExitCodeAfter(end)}};
   }
   if (state_ == State::kReplaced) {
     Actions actions;
-    if (!InGoodOrder(end)) {
+    if (!HasObeyed(end)) {
       actions = {Log{true, absl::StrCat("the daemon ", Phrase(end), " while it was ending")}};
     }
     for (Action& action : StartAgain(now, {.new_program = true})) {

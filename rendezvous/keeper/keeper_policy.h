@@ -38,6 +38,9 @@ struct DaemonEnd {
 // started it is there to hear that. Else jobs may be waiting for what is mended meanwhile: it is
 // tried again, after pauses of up to a minute.
 //
+// A daemon that takes turns with others and was told to end may find first that another leads. That
+// is in good order, too.
+//
 // Knocks are answered while it is dead, and while it starts for longer than a moment; a connection
 // that comes within that moment waits and is the daemon's.
 class KeeperPolicy {
@@ -82,7 +85,8 @@ class KeeperPolicy {
   static constexpr Duration kServesWell = std::chrono::seconds(10);
   static constexpr Duration kMoment = std::chrono::milliseconds(100);
 
-  // An exit code of the daemon's.
+  // Exit codes of the daemon's.
+  static constexpr int kLeadsNoLonger = 6;
   static constexpr int kUnusable = 7;
 
   Actions OnBegin(TimePoint now);

@@ -269,6 +269,24 @@ TEST_F(StandbyTest, SixtyTenantsThatComeAtOnceCostNeitherTheLeadNorARunningJob) 
   EXPECT_EQ(peer.Wait(), 0) << peer.err();
 }
 
+// A stop was marked as failed: the daemon had just been elected.
+TEST_F(StandbyTest, DaemonThatIsToldToEndWhileItMakesItselfReadyEndsInGoodOrder) {
+  // What TLS needs of so many takes a second.
+  for (int tenant = 0; tenant < 45; ++tenant) {
+    Command token({MusterPath(), "token", "new", Path("tokens/t" + std::to_string(tenant))});
+    ASSERT_EQ(token.Wait(), 0) << token.err();
+  }
+  StartDaemon(one_, {"--tokens=" + Path("tokens")});
+  ASSERT_TRUE(WaitUntil([this] {
+    Command leader({"/usr/bin/env", "ETCDCTL_API=3", "etcdctl",
+                    "--endpoints=" + etcd_port_.endpoint(), "get", "/jobs/leader"});
+    return leader.Wait() == 0 && !leader.out().empty();
+  }));
+  one_.process->Signal(SIGTERM);
+  EXPECT_EQ(one_.process->Wait(), 0) << one_.process->err();
+  EXPECT_FALSE(Contains(one_.process->err(), "exited with code")) << one_.process->err();
+}
+
 // "etcd was being upgraded when we started the daemon."
 TEST_F(StandbyTest, DaemonWaitsForAnEtcdThatDoesNotAnswerAndSaysSo) {
   kill(etcd_->pid(), SIGSTOP);

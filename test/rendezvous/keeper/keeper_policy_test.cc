@@ -194,6 +194,20 @@ TEST_F(KeeperPolicyTest, NobodyIsAnsweredForADaemonThatIsEnding) {
             "\"the daemon was killed by SIGTERM while it was ending\", end 143");
 }
 
+// systemd marked a stop as failed: just elected, the daemon found that it led no longer before it
+// came to the signal.
+TEST_F(KeeperPolicyTest, DaemonThatIsToldToEndAndLeadsNoLongerHasEndedInGoodOrder) {
+  BeginsAndServes();
+  policy_.OnToldToEnd(SIGTERM);
+  EXPECT_EQ(Died({.exit_code = 6}), "end 0");
+}
+
+TEST_F(KeeperPolicyTest, DaemonThatIsReplacedMayLeadNoLonger) {
+  BeginsAndServes();
+  policy_.OnToldToReplace(absl::OkStatus(), now_);
+  EXPECT_EQ(Died({.exit_code = 6}), "start new program");
+}
+
 TEST_F(KeeperPolicyTest, HangupReplacesTheDaemonOnce) {
   BeginsAndServes();
   EXPECT_EQ(Of(policy_.OnToldToReplace(absl::OkStatus(), now_)),
