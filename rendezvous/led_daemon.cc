@@ -4,6 +4,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstddef>
@@ -183,6 +184,7 @@ class LedDaemon {
   }
 
   void Resume() {
+    tenants_ = TenantsOf(credentials_);
     server_.emplace(
         io_,
         Server::Memory{.journal = home_.journal.get(),
@@ -190,7 +192,7 @@ class LedDaemon {
                        .on_fatal = [this](const absl::Status& status) { End(status); },
                        .open = [this](const std::string& tenant,
                                       Opened opened) { Open(RootOf(tenant), std::move(opened)); },
-                       .tenants = TenantsOf(credentials_),
+                       .tenants = tenants_,
                        .leads = [this] { return candidate_->Leads(); },
                        .shortest_lease = kShortestLease});
     server_->Prepare(credentials_, [this] {
@@ -215,7 +217,22 @@ class LedDaemon {
     boost::asio::post(io_, [] { malloc_trim(0); });
     all_is_resumed_ = true;
     if (!end_) return;
+    SayWhoIsLeftOut();
+    if (TenantsServed() < tenants_.size()) return;
     spdlog::info("every tenant is served, after {}; {}", TimeSinceElection(), WhatIsRemembered());
+  }
+
+  std::size_t TenantsServed() const {
+    return static_cast<std::size_t>(std::count_if(
+        tenants_.begin(), tenants_.end(),
+        [this](const std::string& tenant) { return server_->FindDriver(tenant) != nullptr; }));
+  }
+  // Where what is remembered of some of the tenants could not be opened; why was said of each.
+  void SayWhoIsLeftOut() const {
+    const std::size_t served = TenantsServed();
+    if (served == tenants_.size()) return;
+    spdlog::warn("{} of {} tenants are served, after {}; {}", served, tenants_.size(),
+                 TimeSinceElection(), WhatIsRemembered());
   }
 
   std::string TimeSinceElection() const {
@@ -238,6 +255,7 @@ class LedDaemon {
         "leading, after {}; {}, {}", TimeSinceElection(),
         all_is_resumed_ ? WhatIsRemembered() : "what is remembered of tenants is being opened",
         has_followed_ ? "followed while standing by" : "read just now");
+    if (all_is_resumed_) SayWhoIsLeftOut();
     auto pages = OpenPages(io_, config_, credentials_, *server_, turns_);
     if (!pages.ok()) spdlog::error("{}", std::string(pages.status().message()));
     signals_.cancel();
@@ -311,6 +329,7 @@ class LedDaemon {
   std::chrono::steady_clock::time_point began_{};
   std::shared_ptr<etcd::MemorySource> memory_;  // until all is resumed
   std::set<std::string> opened_;                // roots of journals
+  std::vector<std::string> tenants_;            // whose jobs are remembered
   bool has_followed_ = false;
   bool is_prepared_ = false;  // can listen at once
   bool is_resumed_ = false;   // has the jobs of the only user

@@ -287,6 +287,21 @@ TEST_F(StandbyTest, DaemonThatIsToldToEndWhileItMakesItselfReadyEndsInGoodOrder)
   EXPECT_FALSE(Contains(one_.process->err(), "exited with code")) << one_.process->err();
 }
 
+// "The log said that every tenant was served, and one of them was not."
+TEST_F(StandbyTest, TenantsWhoCannotBeServedAreNotCountedAmongThoseWhoAre) {
+  for (const char* tenant : {"alice", "bob", "carol"}) {
+    Command token({MusterPath(), "token", "new", Path("tokens/" + std::string(tenant))});
+    ASSERT_EQ(token.Wait(), 0) << token.err();
+  }
+  Command put({"/usr/bin/env", "ETCDCTL_API=3", "etcdctl", "--endpoints=" + etcd_port_.endpoint(),
+               "put", "/jobs/tenants/bob/format", "2"});
+  ASSERT_EQ(put.Wait(), 0) << put.err();
+  StartDaemon(one_, {"--tokens=" + Path("tokens")});
+  EXPECT_TRUE(one_.process->WaitForErr("2 of 3 tenants are served, after ")) << one_.process->err();
+  EXPECT_TRUE(Contains(one_.process->err(), "tenant 'bob': ")) << one_.process->err();
+  EXPECT_FALSE(Contains(one_.process->err(), "every tenant is served")) << one_.process->err();
+}
+
 // "etcd was being upgraded when we started the daemon."
 TEST_F(StandbyTest, DaemonWaitsForAnEtcdThatDoesNotAnswerAndSaysSo) {
   kill(etcd_->pid(), SIGSTOP);
