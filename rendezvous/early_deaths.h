@@ -10,10 +10,12 @@
 namespace muster::rendezvous {
 
 // A guard says only once that its agent is dead. While what is remembered of tenants is being
-// opened, the agent may be of one of those that are still to come. Lives on the loop's thread.
+// opened, or where that has failed and is tried again, the agent may be of one of those that are
+// still to come. Lives on the loop's thread.
 class EarlyDeaths {
  public:
-  // Any stranger may say so: what comes after so many waits for the end of its lease.
+  // Any stranger may say so, and a tenant may never come: what comes after so many waits for the
+  // end of its lease.
   static constexpr std::size_t kMost = 10'000;
 
   void Add(const SessionToken& session) {

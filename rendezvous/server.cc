@@ -147,6 +147,7 @@ void Server::ResumeTenants(std::function<void()> all_resumed) {
   const std::vector<std::string> tenants = std::exchange(memory_.tenants, {});
   all_resumed_ = std::move(all_resumed);
   to_be_resumed_ = tenants.size() + 1;
+  unopened_.insert(tenants.begin(), tenants.end());
   for (const std::string& tenant : tenants) {
     // One that cannot be resumed is told so at his calls; the others go on.
     openings_.Ask(tenant).IgnoreError();
@@ -156,9 +157,7 @@ void Server::ResumeTenants(std::function<void()> all_resumed) {
 }
 
 void Server::OneIsResumed() {
-  if (--to_be_resumed_ > 0) return;
-  early_deaths_.Clear();
-  std::exchange(all_resumed_, nullptr)();
+  if (--to_be_resumed_ == 0) std::exchange(all_resumed_, nullptr)();
 }
 
 std::unique_ptr<Driver> Server::MakeDriver(const std::string& tenant, JobFigures& figures) {
@@ -242,9 +241,12 @@ void Server::Open(const std::string& tenant, Resumed opened) {
 void Server::Add(const std::string& name, Tenant tenant) {
   if (!draining_.empty()) tenant.driver->Drain(draining_);
   Driver& driver = *tenants_.emplace(name, std::move(tenant)).first->second.driver;
-  if (listener_ == nullptr) return;
-  driver.BeginToServe();
-  early_deaths_.Tell(driver);
+  if (listener_ != nullptr) {
+    driver.BeginToServe();
+    early_deaths_.Tell(driver);
+  }
+  unopened_.erase(name);
+  if (unopened_.empty()) early_deaths_.Clear();
 }
 
 const Driver* Server::FindDriver(const std::string& tenant) const {
@@ -379,7 +381,7 @@ absl::Status Server::Listen(std::vector<boost::asio::ip::tcp::acceptor> sockets,
 void Server::AgentDied(const SessionToken& session) {
   // A session's token is known to its agent and to us alone; so whose it is need not be said.
   for (auto& [name, tenant] : tenants_) tenant.driver->AgentDied(session);
-  if (to_be_resumed_ > 0) early_deaths_.Add(session);
+  if (!unopened_.empty()) early_deaths_.Add(session);
 }
 
 std::shared_ptr<void> Server::Attend(std::shared_ptr<void> connection) {

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -189,7 +190,8 @@ class Server {
   Memory memory_;  // what is to be resumed, until it has been
   TenantOpenings openings_{
       {}, [this](const std::string& tenant, auto opened) { Open(tenant, std::move(opened)); }};
-  std::size_t to_be_resumed_ = 0;  // tenants
+  std::size_t to_be_resumed_ = 0;   // tenants
+  std::set<std::string> unopened_;  // those of them who are not there, as yet or for some reason
   std::function<void()> all_resumed_;
   EarlyDeaths early_deaths_;
   ByteBudget store_bytes_{limits::kStoreBytes.most};

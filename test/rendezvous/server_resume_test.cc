@@ -17,9 +17,13 @@
 #include <boost/asio/write.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "rendezvous/client/grpc_client.h"
+#include "rendezvous/identity/token_file.h"
 #include "test/rendezvous/support/fake_journal.h"
 #include "test/rendezvous/support/join_request.h"
+#include "test/rendezvous/support/recording_listener.h"
 #include "test/support/run_until.h"
+#include "test/support/temp_dir.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -65,7 +69,20 @@ class ServerResumeTest : public testing::Test {
                     [this] { all_resumed_ = true; });
     ASSERT_TRUE(RunUntil(io_, [this] { return resumed_; }));
   }
-  void Listen() { ASSERT_TRUE(server_->Listen({"127.0.0.1", 0}, Credentials::Plaintext()).ok()); }
+  void Listen(const Credentials& credentials = Credentials::Plaintext()) {
+    ASSERT_TRUE(server_->Listen({"127.0.0.1", 0}, credentials).ok());
+  }
+  // The guard of the tenant's agent says that it is dead, and has been heard.
+  void TellOfDeath(const std::string& tenant) {
+    tcp::socket guard(io_);
+    guard.connect({boost::asio::ip::address_v4::loopback(), server_->port()});
+    boost::asio::write(guard, boost::asio::buffer("DEAD " + SessionOf(tenant) + "\n"));
+    bool heard = false;
+    char none = 0;
+    guard.async_read_some(boost::asio::buffer(&none, 1),
+                          [&](const boost::system::error_code&, std::size_t) { heard = true; });
+    ASSERT_TRUE(RunUntil(io_, [&] { return heard; }));
+  }
 
   void Answer(const std::string& tenant, absl::StatusOr<OpenedJournal> journal) {
     const auto opened = open_.extract(tenant);
@@ -150,19 +167,38 @@ TEST_F(ServerResumeTest, NobodyIsGivenUpBeforeHeCanComeBack) {
 TEST_F(ServerResumeTest, AgentThatIsDeadBeforeItsTenantIsThereIsNotWaitedFor) {
   TakeOver({"t0", "t1"});
   Listen();
-  tcp::socket guard(io_);
-  guard.connect({boost::asio::ip::address_v4::loopback(), server_->port()});
-  boost::asio::write(guard, boost::asio::buffer("DEAD " + SessionOf("t0") + "\n"));
-  bool heard = false;
-  char none = 0;
-  guard.async_read_some(boost::asio::buffer(&none, 1),
-                        [&](const boost::system::error_code&, std::size_t) { heard = true; });
-  ASSERT_TRUE(RunUntil(io_, [&] { return heard; }));
+  TellOfDeath("t0");
   Answer("t0");
   Answer("t1");
   ASSERT_TRUE(RunUntil(io_, [this] { return all_resumed_; }));
   EXPECT_EQ(server_->FindDriver("t0")->agent_count(), 0);
   EXPECT_EQ(server_->FindDriver("t1")->agent_count(), 1);
+}
+
+// The same where what is remembered of him can be opened the second time.
+TEST_F(ServerResumeTest, AgentThatIsDeadBeforeItsTenantIsOpenedAgainIsNotWaitedFor) {
+  const test::TempDir dir;
+  const Token token = Token::Random();
+  ASSERT_TRUE(WriteTokenFile(dir.Path("tokens/t0"), token).ok());
+  const auto keyring = Keyring::OfDirectory(dir.Path("tokens"));
+  ASSERT_TRUE(keyring.ok()) << keyring.status();
+  TakeOver({"t0", "t1"});
+  Listen(Credentials::FromKeyring(*keyring, Role::kDaemon));
+  Answer("t0", absl::UnavailableError("the disk is being mended"));
+  Answer("t1");
+  ASSERT_TRUE(RunUntil(io_, [this] { return all_resumed_; }));
+  TellOfDeath("t0");
+  // Somebody of his asks again, until that leads to another try.
+  RecordingListener heard;
+  const auto client = MakeGrpcClient(io_,
+                                     {.endpoint = {"127.0.0.1", server_->port()},
+                                      .credentials = Credentials::FromToken(token, Role::kAgent)},
+                                     heard);
+  client->Join(RequestFor(1, 1));
+  ASSERT_TRUE(RunUntil(io_, [this] { return open_.contains("t0"); }));
+  Answer("t0");
+  ASSERT_TRUE(RunUntil(io_, [this] { return Serves("t0"); }));
+  EXPECT_EQ(server_->FindDriver("t0")->agent_count(), 0);
 }
 
 }  // namespace
