@@ -36,6 +36,7 @@
 #include "rendezvous/etcd/etcd_journal.h"
 #include "rendezvous/etcd/etcd_source.h"
 #include "rendezvous/etcd/journal_mirror.h"
+#include "rendezvous/etcd/page_reader.h"
 #include "rendezvous/later_turns.h"
 #include "rendezvous/lead_terms.h"
 #include "rendezvous/net/descriptor_limit.h"
@@ -170,7 +171,7 @@ class LedDaemon {
     const bool is_first = opened_.insert(root).second;
     std::shared_ptr<etcd::JournalSource> source = memory_;
     if (source == nullptr || !is_first) {
-      source = std::make_shared<etcd::EtcdSource>(*etcd_, fence_);
+      source = std::make_shared<etcd::EtcdSource>(*etcd_, pages_, fence_);
     }
     etcd::OpenEtcdJournal(
         *etcd_, fence_, root, *source,
@@ -320,6 +321,7 @@ class LedDaemon {
   DaemonLog& log_;
   LoopTurns turns_;
   const std::unique_ptr<etcd::Etcd> etcd_;
+  etcd::PageReader pages_{*etcd_};
   boost::asio::signal_set signals_;
   LaterTurns turns_of_memory_;
   etcd::JournalMirror mirror_;

@@ -115,6 +115,13 @@ class Etcd {
   virtual void Transact(Transaction transaction,
                         std::function<void(absl::StatusOr<Outcome>)> done) = 0;
 
+  // As Transact, of a transaction that only reads and may have a large answer. Each member is
+  // waited for at least so many times as long as usual, kMostTimes at most; then
+  //   DeadlineExceeded   none of them has answered in time, and less may have to be asked for
+  static constexpr int kMostTimes = 8;
+  virtual void Read(Transaction transaction, int times,
+                    std::function<void(absl::StatusOr<Outcome>)> done) = 0;
+
   // One attempt each, as the lease may end meanwhile: Unavailable when there is no answer in time.
   // The attempt may arrive late all the same.
   virtual void Attempt(Transaction transaction,

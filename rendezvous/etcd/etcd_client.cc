@@ -1,5 +1,6 @@
 #include "rendezvous/etcd/etcd_client.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <utility>
 
@@ -21,8 +22,6 @@ using Clock = std::chrono::steady_clock;
 
 // Between two rounds of asking every member.
 constexpr milliseconds kRoundPause(100);
-// How many times as long as usual a transaction waits for a member at most, where all are slow.
-constexpr int kMostPatience = 8;
 constexpr char kGoneBack[] = "etcd has gone back to what it was: it was restored from a snapshot";
 
 // The answer to a watch that is created: etcd is not as far as what was seen of it, and would say
@@ -40,7 +39,7 @@ class EtcdClient final : public Etcd {
   EtcdClient(boost::asio::io_context& io, EtcdOptions options,
              std::function<void(const std::string&)> trouble)
       : io_(io),
-        patience_(options.patience, kMostPatience),
+        patience_(options.patience, kMostTimes),
         range_pause_(io),
         members_(io, std::move(options),
                  {.trouble = std::move(trouble),
@@ -57,6 +56,15 @@ class EtcdClient final : public Etcd {
                 std::function<void(absl::StatusOr<Outcome>)> done) override {
     Try(std::make_shared<Attempts>(Attempts{
         .request = ToWire(transaction), .done = std::move(done), .patience = patience_.now()}));
+  }
+
+  void Read(Transaction transaction, int times,
+            std::function<void(absl::StatusOr<Outcome>)> done) override {
+    const milliseconds patience = times * members_.options().patience;
+    Try(std::make_shared<Attempts>(Attempts{.request = ToWire(transaction),
+                                            .done = std::move(done),
+                                            .patience = std::max(patience_.now(), patience),
+                                            .is_read = true}));
   }
 
   void Attempt(Transaction transaction,
@@ -233,19 +241,25 @@ class EtcdClient final : public Etcd {
     etcdserverpb::TxnRequest request;
     std::function<void(absl::StatusOr<Outcome>)> done;
     milliseconds patience;  // with each member
+    // Its answer may be large, and when no member has answered in time, that is told.
+    bool is_read = false;
     std::size_t failed = 0;
     std::size_t unheard = 0;  // of these, took all of the patience
   };
 
   void Try(const std::shared_ptr<Attempts>& attempts) {
     members_.Call<etcdserverpb::TxnResponse>(
-        attempts->request, &EtcdMembers::Member::kv,
+        attempts->request,
+        attempts->is_read ? &EtcdMembers::Member::large_kv : &EtcdMembers::Member::kv,
         &etcdserverpb::KV::StubInterface::async_interface::Txn,
         [this, attempts, began = Clock::now()](const absl::Status& status,
                                                const etcdserverpb::TxnResponse& answer) {
           Learn(*attempts, status, Clock::now() - began);
           if (status.ok()) return attempts->done(FromWire(answer));
           if (!absl::IsUnavailable(status)) return attempts->done(status);
+          if (attempts->is_read && IsLate(*attempts)) {
+            return attempts->done(absl::DeadlineExceededError(status.message()));
+          }
           // Every member is asked before there is a pause.
           if (++attempts->failed % members_.size() != 0) return Try(attempts);
           auto timer = std::make_shared<boost::asio::steady_timer>(io_, kRoundPause);
@@ -263,9 +277,14 @@ class EtcdClient final : public Etcd {
   void Learn(Attempts& attempts, const absl::Status& status, Clock::duration took) {
     if (!absl::IsUnavailable(status)) {
       patience_.Answered(took);
-    } else if (took >= attempts.patience && ++attempts.unheard % members_.size() == 0) {
-      attempts.patience = patience_.Longer(attempts.patience);
+    } else if (took >= attempts.patience) {
+      ++attempts.unheard;
+      if (IsLate(attempts)) attempts.patience = patience_.Longer(attempts.patience);
     }
+  }
+  // No member has answered in time.
+  bool IsLate(const Attempts& attempts) const {
+    return attempts.unheard > 0 && attempts.unheard % members_.size() == 0;
   }
 
   // Nor does it tell changes; a host without power would be noticed by that in twelve seconds.

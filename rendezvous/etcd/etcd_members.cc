@@ -46,6 +46,7 @@ EtcdMembers::EtcdMembers(boost::asio::io_context& io, EtcdOptions options, Handl
   for (const std::string& name : options_.members) {
     const std::shared_ptr<grpc::Channel> channel = ChannelTo(options_, name);
     members_.push_back({.kv = etcdserverpb::KV::NewStub(channel),
+                        .large_kv = etcdserverpb::KV::NewStub(ChannelTo(options_, name)),
                         .lease = etcdserverpb::Lease::NewStub(channel),
                         .watch = etcdserverpb::Watch::NewStub(channel),
                         .auth = etcdserverpb::Auth::NewStub(channel)});

@@ -30,6 +30,9 @@ class EtcdMembers {
  public:
   struct Member {
     std::unique_ptr<etcdserverpb::KV::Stub> kv;
+    // Over a connection of its own, for what has large answers: over a slow way megabytes of them
+    // wait in that member's socket, and a lease would end before an answer behind them had come.
+    std::unique_ptr<etcdserverpb::KV::Stub> large_kv;
     std::unique_ptr<etcdserverpb::Lease::Stub> lease;
     std::unique_ptr<etcdserverpb::Watch::Stub> watch;
     std::unique_ptr<etcdserverpb::Auth::Stub> auth;

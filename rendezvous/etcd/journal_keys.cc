@@ -104,18 +104,28 @@ std::optional<std::pair<std::string, std::string>> JournalKeys::EntryOf(
   return std::pair(*std::move(run_id), *std::move(key));
 }
 
+int PageSize::Next(int unit) {
+  // Half of what a unit may have.
+  constexpr std::size_t kBytesOfUnit = kChunkBytes / 2;
+  constexpr int kMost = 8192;
+  constexpr int kGrowth = 8;
+  int keys = unit;
+  if (each_) {
+    const std::size_t fit = static_cast<std::size_t>(unit) * kBytesOfUnit / (*each_ + 1);
+    keys = static_cast<int>(
+        std::clamp<std::size_t>(fit, unit, std::max(unit, std::min(kMost, asked_ * kGrowth))));
+  }
+  is_unit_ = keys == unit;
+  return asked_ = keys;
+}
+
 void PageSize::Had(std::size_t keys, std::size_t bytes) {
-  constexpr std::size_t kBytes = 4 << 20;
-  constexpr std::size_t kMost = 8192;
-  constexpr std::size_t kGrowth = 8;
-  if (keys == 0) return;
-  const std::size_t fit = kBytes / (bytes / keys + 1);
-  keys_ = static_cast<int>(std::clamp<std::size_t>(
-      fit, kFewest, std::min(kMost, static_cast<std::size_t>(keys_) * kGrowth)));
+  if (keys > 0) each_ = bytes / keys;
 }
 
 bool PageSize::Shrink() {
-  return std::exchange(keys_, kFewest) > kFewest;
+  each_.reset();
+  return !is_unit_;
 }
 
 std::vector<Put> ToChunks(const std::string& place, std::string_view value) {

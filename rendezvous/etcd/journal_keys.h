@@ -73,16 +73,22 @@ inline constexpr std::size_t kChunkBytes = 256 << 10;
 // larger than what is taken of an answer, nor take longer than the patience for one call.
 class PageSize {
  public:
-  // At first, and after Shrink: 8 MiB of values at most.
-  int keys() const { return keys_; }
+  // Keys of a page of which nothing is known: with values of kChunkBytes each it has 8 MiB. Where
+  // that is too much (PageReader) there are units of fewer keys, and all pages are so much smaller.
+  static constexpr int kUnit = 32;
+
+  // Of the next page.
+  int Next(int unit = kUnit);
   // The page had so many, with so many bytes: the next may be larger if they were small.
   void Had(std::size_t keys, std::size_t bytes);
-  // The page was too large, as large values came after small ones. False: no smaller one helps.
+  // The page was too large, as large values came after small ones: the next one is a unit. False:
+  // it was no larger.
   bool Shrink();
 
  private:
-  static constexpr int kFewest = 32;
-  int keys_ = kFewest;
+  int asked_ = 0;  // of the last page
+  bool is_unit_ = true;
+  std::optional<std::size_t> each_;  // bytes of a key, on average; nullopt: not known
 };
 
 // Puts of the value at the place, one for each chunk. `place` counts for the checksum, so that what

@@ -23,6 +23,7 @@ JournalMirror::JournalMirror(Etcd& etcd, std::unique_ptr<Alarm> alarm, const std
       later_(std::move(later)),
       handlers_(std::move(handlers)),
       alarm_(std::move(alarm)),
+      pages_(etcd),
       pause_(kFirstMirrorPause) {}
 
 JournalMirror::~JournalMirror() {
@@ -37,7 +38,7 @@ void JournalMirror::Read() {
   state_ = State::kReading;
   alarm_->Set(std::nullopt, {});
   ++reading_;
-  page_size_ = {};
+  page_size_ = std::make_shared<PageSize>();
   unread_ = range_.key;
   early_.clear();
   watched_ = 0;
@@ -46,28 +47,19 @@ void JournalMirror::Read() {
 }
 
 void JournalMirror::ReadPage() {
-  etcd_.Transact({.then = {Get{unread_, range_.end, page_size_.keys()}}},
-                 lifetime_.Guard([this, reading = reading_](const absl::StatusOr<Outcome>& page) {
-                   if (state_ != State::kReading || reading != reading_) return;
-                   if (absl::IsInvalidArgument(page.status()) && page_size_.Shrink()) {
-                     return ReadPage();
-                   }
-                   if (!page.ok()) return Fail(page.status());
-                   if (page->found.empty())
-                     return Fail(absl::InternalError("etcd has answered less"));
-                   OnPage(*page);
-                 }));
+  pages_.Read({}, {unread_, range_.end}, page_size_,
+              lifetime_.Guard([this, reading = reading_](const absl::StatusOr<Outcome>& page) {
+                if (state_ != State::kReading || reading != reading_) return;
+                if (!page.ok()) return Fail(page.status());
+                if (page->found.empty()) return Fail(absl::InternalError("etcd has answered less"));
+                OnPage(*page);
+              }));
 }
 
 void JournalMirror::OnPage(const Outcome& page) {
   const bool is_first = watched_ == 0;
   const Outcome::Found& found = page.found[0];
-  std::size_t read = 0;
-  for (const KeyValue& key : found.keys) {
-    read += key.key.size() + key.value.size();
-    keys_[key.key] = key.value;
-  }
-  page_size_.Had(found.keys.size(), read);
+  for (const KeyValue& key : found.keys) keys_[key.key] = key.value;
   const bool more = found.more && !found.keys.empty();
   unread_ = more ? found.keys.back().key + '\0' : range_.end;
   for (Change& change : std::exchange(early_, {})) {

@@ -14,6 +14,7 @@
 #include "rendezvous/etcd/etcd.h"
 #include "rendezvous/etcd/journal_keys.h"
 #include "rendezvous/etcd/memory_source.h"
+#include "rendezvous/etcd/page_reader.h"
 #include "rendezvous/etcd/sequenced_writer.h"
 
 namespace muster::rendezvous::etcd {
@@ -112,7 +113,8 @@ class JournalMirror {
 
   State state_ = State::kIdle;
   std::uint64_t reading_ = 0;  // which one, as the page of another may be under way
-  PageSize page_size_;
+  PageReader pages_;
+  std::shared_ptr<PageSize> page_size_;
   std::string unread_;         // all keys before this one have been read
   std::vector<Change> early_;  // to keys from there on, since the last page
   Revision watched_ = 0;       // the watch, or the first page, has told everything before it

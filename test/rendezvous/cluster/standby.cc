@@ -77,7 +77,9 @@ void Standby::Start() {
 void Standby::TakeOver(const etcd::Fence& fence, etcd::LeaseId lease) {
   noted_lease_ = lease_ = lease;
   fence_ = fence;
-  source_ = std::make_unique<etcd::EtcdSource>(*client_, fence_);
+  source_.reset();
+  pages_.emplace(*client_);
+  source_ = std::make_unique<etcd::EtcdSource>(*client_, *pages_, fence_);
   etcd::OpenEtcdJournal(
       *client_, fence_, kRoot, *source_,
       [this](absl::StatusOr<OpenedJournal> opened) { OnOpened(std::move(opened)); });

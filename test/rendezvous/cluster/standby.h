@@ -10,6 +10,7 @@
 
 #include "rendezvous/etcd/candidate.h"
 #include "rendezvous/etcd/etcd_source.h"
+#include "rendezvous/etcd/page_reader.h"
 #include "rendezvous/journal/journal.h"
 #include "test/rendezvous/cluster/ledger.h"
 #include "test/rendezvous/cluster/process.h"
@@ -85,6 +86,7 @@ class Standby {
   etcd::LeaseId lease_ = 0;
   etcd::Fence fence_;
   // That of leaders_test follows it in memory; here all is read at each take-over.
+  std::optional<etcd::PageReader> pages_;
   std::unique_ptr<etcd::EtcdSource> source_;
   OpenedJournal home_;
   std::unique_ptr<Service> service_;

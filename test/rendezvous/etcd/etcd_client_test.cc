@@ -179,6 +179,22 @@ TEST_F(SlowEtcdTest, EtcdThatTakesLongerThanUsualIsHeardInTheEnd) {
   Transact(*Connect({At()}), 1);
 }
 
+TEST_F(SlowEtcdTest, WhoReadsIsToldWhenNoMemberAnswersInTime) {
+  Start(3 * kPatience);
+  const auto client = Connect({At()});
+  const auto read = [&](int times) {
+    std::optional<absl::Status> status;
+    client->Read({.then = {etcd::Get{"/m/key"}}}, times,
+                 [&](const absl::StatusOr<etcd::Outcome>& o) { status = o.status(); });
+    EXPECT_TRUE(test::RunUntil(io_, [&] { return status.has_value(); }));
+    return status.value_or(absl::UnknownError("no answer"));
+  };
+  const absl::Status late = read(1);
+  EXPECT_TRUE(absl::IsDeadlineExceeded(late)) << late;
+  const absl::Status in_time = read(etcd::Etcd::kMostTimes);
+  EXPECT_TRUE(in_time.ok()) << in_time;
+}
+
 // "no member of etcd answers" was in the log of each take-over with many tenants, and one machine
 // was down.
 TEST_F(SlowEtcdTest, OneMemberThatIsAwayIsNotTakenForAll) {

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "rendezvous/etcd/etcd_source.h"
+#include "rendezvous/etcd/page_reader.h"
 #include "test/rendezvous/etcd/near_etcd.h"
 #include "test/rendezvous/etcd/sim_etcd.h"
 
@@ -28,7 +29,8 @@ class EtcdJournalTest : public testing::Test {
     EXPECT_GT(leader.revision, became.revision);
     absl::StatusOr<OpenedJournal> opened = absl::UnknownError("not yet");
     const etcd::Fence fence{"/leader", leader.revision};
-    etcd::EtcdSource source(client_, fence);
+    etcd::PageReader pages(client_);
+    etcd::EtcdSource source(client_, pages, fence);
     etcd::OpenEtcdJournal(client_, fence, "", source,
                           [&](absl::StatusOr<OpenedJournal> o) { opened = std::move(o); });
     while (scheduler_.Step()) {

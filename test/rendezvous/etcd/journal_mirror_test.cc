@@ -16,6 +16,7 @@
 #include "rendezvous/etcd/etcd_journal.h"
 #include "rendezvous/etcd/etcd_source.h"
 #include "rendezvous/etcd/journal_keys.h"
+#include "rendezvous/etcd/page_reader.h"
 #include "test/rendezvous/cluster/process.h"
 #include "test/rendezvous/cluster/sim_alarm.h"
 #include "test/rendezvous/cluster/sim_clock.h"
@@ -84,6 +85,7 @@ class JournalMirrorTest : public testing::Test {
   Random random_{1};
   SimEtcd etcd_{scheduler_, random_};
   NearEtcd leader_{scheduler_, etcd_};
+  etcd::PageReader pages_{leader_};
   NearEtcd standby_{scheduler_, etcd_};
   SimClock clock_{scheduler_};
   std::shared_ptr<Process> process_ = std::make_shared<Process>(scheduler_, random_);
@@ -262,7 +264,7 @@ TEST_F(JournalMirrorTest, ReadsEtcdWhenItLeadsDuringAPause) {
 // A large batch was committed, and its leader died before it was in the journal.
 TEST_F(JournalMirrorTest, BatchThatWasStagedIsCompletedAndInMemory) {
   const etcd::Fence old = Elect();
-  etcd::EtcdSource source(leader_, old);
+  etcd::EtcdSource source(leader_, pages_, old);
   auto journal = Open(old, "/m", source);
   ASSERT_TRUE(journal.ok()) << journal.status();
   JournalBatch first;
@@ -287,7 +289,7 @@ TEST_F(JournalMirrorTest, BatchThatWasStagedIsCompletedAndInMemory) {
   const auto opened = Open(fence, "/m", **given_);
   ASSERT_TRUE(opened.ok()) << opened.status();
   // As it would be read from etcd.
-  etcd::EtcdSource again(leader_, fence);
+  etcd::EtcdSource again(leader_, pages_, fence);
   const auto read = Open(fence, "/m", again);
   ASSERT_TRUE(read.ok()) << read.status();
   ASSERT_EQ(opened->contents.entries.size(), 150u);
@@ -303,7 +305,7 @@ TEST_F(JournalMirrorTest, BatchThatWasStagedIsCompletedAndInMemory) {
 TEST_F(JournalMirrorTest, TenantsJournalsAreOpenedFromTheSameMemory) {
   const etcd::Fence old = Elect();
   for (const char* root : {"/m", "/m/tenants/t"}) {
-    etcd::EtcdSource source(leader_, old);
+    etcd::EtcdSource source(leader_, pages_, old);
     auto journal = Open(old, root, source);
     ASSERT_TRUE(journal.ok()) << journal.status();
     JournalBatch batch;
@@ -365,17 +367,33 @@ TEST(PageSizeTest, SmallKeysAreReadInLargePages) {
   etcd::PageSize size;
   int pages = 0;
   for (int left = 100'000; left > 0; ++pages) {
-    const int had = std::min(left, size.keys());
+    const int had = std::min(left, size.Next());
     size.Had(static_cast<std::size_t>(had), static_cast<std::size_t>(had) * 100);
     left -= had;
   }
   EXPECT_LT(pages, 20);
   // Large ones came after them.
   EXPECT_TRUE(size.Shrink());
-  EXPECT_EQ(size.keys(), 32);
+  EXPECT_EQ(size.Next(), 32);
   EXPECT_FALSE(size.Shrink());
   size.Had(32, std::size_t{32} * (256 << 10));
-  EXPECT_EQ(size.keys(), 32);
+  EXPECT_EQ(size.Next(), 32);
+}
+
+// A page of 8 MiB is waited for eight seconds.
+TEST_F(JournalMirrorTest, FollowsOverALinkThatIsTooSlowForAPage) {
+  for (int i = 100; i < 140; ++i) {
+    Set("/m/store/a/k/" + std::to_string(i), std::string(256 << 10, 'x'));
+  }
+  standby_.HaveLink(400'000);
+  mirror_.Follow();
+  RunFor(std::chrono::minutes(1));
+  EXPECT_EQ(follows_, 1);
+  EXPECT_TRUE(troubles_.empty());
+  const etcd::Fence fence = Elect();
+  Run();
+  TakeOver(fence);
+  EXPECT_TRUE(IsGivenAll());
 }
 
 // Many turns of the loop, in which the lease is kept alive, hand over what is large.

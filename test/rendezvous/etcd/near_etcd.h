@@ -1,7 +1,10 @@
 // An etcd without a network, for the journal of one leader and what follows it.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -13,23 +16,32 @@
 #include "rendezvous/etcd/etcd.h"
 #include "test/rendezvous/cluster/scheduler.h"
 #include "test/rendezvous/etcd/sim_etcd.h"
+#include "test/rendezvous/etcd/slow_link.h"
 
 namespace muster::rendezvous {
 
 // Answers come in the next step of the scheduler, or after a while. Nobody is elected over it.
 class NearEtcd final : public etcd::Etcd {
  public:
-  NearEtcd(Scheduler& scheduler, SimEtcd& etcd) : scheduler_(scheduler), etcd_(etcd) {}
+  NearEtcd(Scheduler& scheduler, SimEtcd& etcd)
+      : scheduler_(scheduler), etcd_(etcd), link_(scheduler) {}
 
   void Transact(etcd::Transaction transaction,
                 std::function<void(absl::StatusOr<etcd::Outcome>)> done) override {
     ++transactions;
+    if (link_.is_slow()) return Try(std::move(transaction), kPatience, std::move(done));
     auto outcome = refuses.ok() ? etcd_.Apply(transaction) : refuses;
     if (answers && !answers(transaction)) {
       outcome = absl::ResourceExhaustedError("database space exceeded");
     }
     scheduler_.After(takes,
                      [done = std::move(done), outcome = std::move(outcome)] { done(outcome); });
+  }
+  void Read(etcd::Transaction transaction, int times,
+            std::function<void(absl::StatusOr<etcd::Outcome>)> done) override {
+    if (!link_.is_slow()) return Transact(std::move(transaction), std::move(done));
+    ++transactions;
+    Ask(transaction, times * kPatience, done);
   }
   void Attempt(etcd::Transaction, std::function<void(absl::StatusOr<etcd::Outcome>)>) override {}
   void Grant(std::chrono::milliseconds,
@@ -81,6 +93,9 @@ class NearEtcd final : public etcd::Etcd {
   void Break() { EndWatchWith(absl::UnavailableError("the connection has ended")); }
   bool is_watched() const { return stream_ != nullptr; }
 
+  // How fast answers come from now on. Whoever waits for one too long asks again.
+  void HaveLink(std::size_t bytes_per_second) { link_.Have(bytes_per_second); }
+
   // False: it is done, the answer is lost, and the next attempt hears that there is no space.
   std::function<bool(const etcd::Transaction&)> answers;
   // What every transaction is answered with, where that is an error; nothing is done then.
@@ -98,6 +113,34 @@ class NearEtcd final : public etcd::Etcd {
     std::function<void(absl::Status)> ended;
   };
 
+  // As etcd_client.h has it.
+  static constexpr Duration kPatience = std::chrono::seconds(1);
+
+  // Asks over the link; `done` is called with the answer, or with DeadlineExceeded.
+  void Ask(const etcd::Transaction& transaction, Duration patience,
+           std::function<void(absl::StatusOr<etcd::Outcome>)> done) {
+    auto outcome = etcd_.Apply(transaction);
+    std::size_t bytes = 100;
+    if (outcome.ok()) {
+      for (const auto& found : outcome->found) {
+        for (const etcd::KeyValue& key : found.keys) bytes += key.key.size() + key.value.size();
+      }
+    }
+    const std::uint64_t number =
+        link_.Send(bytes, [done, outcome = std::move(outcome)] { done(outcome); });
+    scheduler_.After(patience, [this, number, done] {
+      if (link_.Drop(number)) done(absl::DeadlineExceededError("nobody answers in time"));
+    });
+  }
+  void Try(const etcd::Transaction& transaction, Duration patience,
+           std::function<void(absl::StatusOr<etcd::Outcome>)> done) {
+    Ask(transaction, patience,
+        [this, transaction, patience, done](absl::StatusOr<etcd::Outcome> outcome) {
+          if (!absl::IsDeadlineExceeded(outcome.status())) return done(std::move(outcome));
+          Try(transaction, std::min<Duration>(2 * patience, kMostTimes * kPatience), done);
+        });
+  }
+
   static void Tell(const std::weak_ptr<Stream>& weak,
                    const absl::StatusOr<std::vector<etcd::Change>>& told) {
     const auto stream = weak.lock();
@@ -108,6 +151,7 @@ class NearEtcd final : public etcd::Etcd {
 
   Scheduler& scheduler_;
   SimEtcd& etcd_;
+  SlowLink link_;
   std::shared_ptr<Stream> stream_;
   std::vector<absl::StatusOr<std::vector<etcd::Change>>> withheld_;
 };

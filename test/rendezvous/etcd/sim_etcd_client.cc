@@ -38,7 +38,7 @@ void SimEtcdClient::Send(std::function<void()> there) {
 
 template <typename Answer>
 void SimEtcdClient::Ask(std::function<absl::StatusOr<Answer>()> there,
-                        std::function<void(absl::StatusOr<Answer>)> done) {
+                        std::function<void(absl::StatusOr<Answer>)> done, Duration patience) {
   // The first of answer and patience.
   const auto answered = std::make_shared<bool>(false);
   const std::weak_ptr<Process> process = process_;
@@ -54,7 +54,7 @@ void SimEtcdClient::Ask(std::function<absl::StatusOr<Answer>()> there,
                       if (const auto alive = process.lock()) alive->Do([=] { once(answer); });
                     });
   });
-  process_->After(kPatience, [once] { once(absl::UnavailableError("etcd does not answer")); });
+  process_->After(patience, [once] { once(absl::UnavailableError("etcd does not answer")); });
 }
 
 void SimEtcdClient::Try(std::shared_ptr<const etcd::Transaction> transaction,
@@ -75,6 +75,25 @@ void SimEtcdClient::Try(std::shared_ptr<const etcd::Transaction> transaction,
 void SimEtcdClient::Transact(etcd::Transaction transaction,
                              std::function<void(absl::StatusOr<etcd::Outcome>)> done) {
   Try(std::make_shared<const etcd::Transaction>(std::move(transaction)), std::move(done));
+}
+
+void SimEtcdClient::Read(etcd::Transaction transaction, int times,
+                         std::function<void(absl::StatusOr<etcd::Outcome>)> done) {
+  Ask<etcd::Outcome>(
+      [&etcd = etcd_, &random = random_, stale = mutations_.reads_stale,
+       transaction = std::move(transaction)] {
+        if (stale && random.Chance(1, 2)) {
+          return absl::StatusOr<etcd::Outcome>(etcd.ReadStale(transaction));
+        }
+        return etcd.Apply(transaction);
+      },
+      [done = std::move(done)](absl::StatusOr<etcd::Outcome> outcome) {
+        if (absl::IsUnavailable(outcome.status())) {
+          outcome = absl::DeadlineExceededError(outcome.status().message());
+        }
+        done(std::move(outcome));
+      },
+      times * kPatience);
 }
 
 void SimEtcdClient::Attempt(etcd::Transaction transaction,

@@ -42,6 +42,8 @@ class SimEtcdClient final : public etcd::Etcd {
 
   void Transact(etcd::Transaction transaction,
                 std::function<void(absl::StatusOr<etcd::Outcome>)> done) override;
+  void Read(etcd::Transaction transaction, int times,
+            std::function<void(absl::StatusOr<etcd::Outcome>)> done) override;
   void Attempt(etcd::Transaction transaction,
                std::function<void(absl::StatusOr<etcd::Outcome>)> done) override;
   void Grant(std::chrono::milliseconds ttl,
@@ -71,10 +73,12 @@ class SimEtcdClient final : public etcd::Etcd {
 
   // Has `there` done by etcd some time from now, unless it is lost on the way.
   void Send(std::function<void()> there);
-  // One attempt: `done` is called once, with etcd's answer or, after a second, with Unavailable.
+  // One attempt: `done` is called once, with etcd's answer or, when that was waited for so long,
+  // with Unavailable.
   template <typename Answer>
   void Ask(std::function<absl::StatusOr<Answer>()> there,
-           std::function<void(absl::StatusOr<Answer>)> done);
+           std::function<void(absl::StatusOr<Answer>)> done,
+           Duration patience = std::chrono::seconds(1));
   void Try(std::shared_ptr<const etcd::Transaction> transaction,
            std::function<void(absl::StatusOr<etcd::Outcome>)> done);
   // For the last time when that is an error.

@@ -71,6 +71,7 @@ void SimLeader::Kill() {
   process_.reset();
   journal_.reset();
   source_.reset();
+  pages_.reset();
   mirror_.reset();
   candidate_.reset();
   client_.reset();
@@ -108,7 +109,8 @@ void SimLeader::Open(std::unique_ptr<etcd::MemorySource> memory) {
     Compare(*memory);
     source_ = std::move(memory);
   } else {
-    source_ = std::make_unique<etcd::EtcdSource>(*client_, fence_);
+    pages_.emplace(*client_);
+    source_ = std::make_unique<etcd::EtcdSource>(*client_, *pages_, fence_);
   }
   etcd::OpenEtcdJournal(
       *client_, fence_, kRoot, *source_, [this](absl::StatusOr<OpenedJournal> opened) {

@@ -14,6 +14,7 @@
 #include "rendezvous/etcd/journal_mirror.h"
 #include "rendezvous/etcd/journal_source.h"
 #include "rendezvous/etcd/memory_source.h"
+#include "rendezvous/etcd/page_reader.h"
 #include "rendezvous/journal/journal.h"
 #include "test/rendezvous/cluster/process.h"
 #include "test/rendezvous/cluster/sim_clock.h"
@@ -76,6 +77,7 @@ class SimLeader {
   std::shared_ptr<Process> process_;
   std::unique_ptr<SimEtcdClient> client_;
   std::optional<etcd::JournalMirror> mirror_;
+  std::optional<etcd::PageReader> pages_;
   std::unique_ptr<etcd::JournalSource> source_;
   std::optional<etcd::Candidate> candidate_;
   etcd::LeaseId lease_ = 0;
