@@ -219,7 +219,7 @@ void Server::Open(const std::string& tenant, Resumed opened) {
   memory_.open(tenant, lifetime_.Guard([this, tenant, opened = std::move(opened)](
                                            absl::StatusOr<OpenedJournal> journal) {
     if (!journal.ok()) {
-      spdlog::error("tenant '{}': {}", tenant, std::string(journal.status().message()));
+      SayWhyNotOpen(tenant, journal.status());
       return opened(
           absl::UnavailableError("the daemon cannot open what it remembers of this tenant"));
     }
@@ -231,11 +231,18 @@ void Server::Open(const std::string& tenant, Resumed opened) {
               if (restored.ok()) {
                 Add(tenant, std::move(*newcomer));
               } else {
-                spdlog::error("tenant '{}': {}", tenant, std::string(restored.message()));
+                SayWhyNotOpen(tenant, restored);
               }
               opened(restored);
             });
   }));
+}
+
+void Server::SayWhyNotOpen(const std::string& tenant, const absl::Status& status) {
+  const std::string why(status.message());
+  if (!openings_.IsNews(tenant, why)) return;
+  spdlog::error("tenant '{}': {}; tried again when he asks, at most once a minute in the end",
+                tenant, why);
 }
 
 void Server::Add(const std::string& name, Tenant tenant) {

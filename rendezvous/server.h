@@ -121,7 +121,10 @@ class Server {
   // The jobs of the only user there is, or of this process.
   Driver& driver() { return *home_->driver; }
 
-  // A tenant's; null: nobody of that name has had a job yet.
+  // A tenant's, from now on there; Unavailable while what is remembered of him is being opened, or
+  // cannot be.
+  absl::StatusOr<Driver*> DriverOf(const std::string& tenant);
+  // The same; null: he is not there, as nobody has asked for him yet, or he is not open.
   const Driver* FindDriver(const std::string& tenant) const;
   Driver* FindDriver(const std::string& tenant) {
     return const_cast<Driver*>(std::as_const(*this).FindDriver(tenant));
@@ -169,9 +172,9 @@ class Server {
   void OneIsResumed();
   // Has the tenant go on with what his journal remembers, and with the journal.
   void Restore(Tenant& tenant, Journal& journal, JournalContents contents, Resumed restored);
-  // The tenant's, from now on there; Unavailable while what is remembered of him is being opened.
-  absl::StatusOr<Driver*> DriverOf(const std::string& tenant);
   void Add(const std::string& name, Tenant tenant);
+  // Once, until it is something else.
+  void SayWhyNotOpen(const std::string& tenant, const absl::Status& status);
   // Has a Driver for the tenant that goes on with what is remembered of him.
   void Open(const std::string& tenant, Resumed opened);
 

@@ -1,5 +1,6 @@
 #include "rendezvous/tenant_openings.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace muster::rendezvous {
@@ -27,6 +28,10 @@ bool TenantOpenings::Await(const std::string& tenant, std::function<void()> over
   return true;
 }
 
+bool TenantOpenings::IsNews(const std::string& tenant, const std::string& why) {
+  return std::exchange(failures_[tenant].said, why) != why;
+}
+
 void TenantOpenings::Next() {
   while (under_way_ < options_.at_once && !waiting_.empty()) {
     const std::string tenant = std::move(waiting_.front());
@@ -39,9 +44,13 @@ void TenantOpenings::Next() {
 
 void TenantOpenings::End(const std::string& tenant, const absl::Status& status) {
   --under_way_;
-  failures_.erase(tenant);
-  if (!status.ok()) {
-    failures_.emplace(tenant, Failure{status, options_.now() + options_.after_failure});
+  if (status.ok()) {
+    failures_.erase(tenant);
+  } else {
+    Failure& failure = failures_[tenant];
+    failure.why = status;
+    failure.pause = std::clamp(2 * failure.pause, options_.after_failure, options_.at_most);
+    failure.until = options_.now() + failure.pause;
   }
   const auto opening = awaited_.extract(tenant);
   Next();

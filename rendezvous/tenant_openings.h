@@ -16,8 +16,10 @@ namespace muster::rendezvous {
 
 // Many at a time, as a journal in etcd takes several transactions and each of those its time; but
 // not more than etcd and the memory bear when tenants come by the hundred. One for each tenant,
-// however many calls ask for him. One that could not be opened is not tried again for a moment, as
-// calls may come by the hundred, too.
+// however many calls ask for him. One that could not be opened is not tried again for a while, as
+// calls may come by the hundred, too, and an agent asks for as long as it lives: each try may read
+// all that there is, and what one tenant has must not keep the others waiting. So the while is
+// twice as long each time that he fails in a row, up to a limit.
 //
 // Lives on the loop's thread.
 class TenantOpenings {
@@ -25,7 +27,8 @@ class TenantOpenings {
   using TimePoint = std::chrono::steady_clock::time_point;
   struct Options {
     std::size_t at_once = 32;
-    std::chrono::milliseconds after_failure = std::chrono::seconds(2);
+    std::chrono::milliseconds after_failure = std::chrono::seconds(2);  // the first
+    std::chrono::milliseconds at_most = std::chrono::minutes(1);
     std::function<TimePoint()> now = std::chrono::steady_clock::now;
   };
   // Opens it and then calls `opened` once, before it returns or later from the loop.
@@ -42,10 +45,17 @@ class TenantOpenings {
   // Calls `over` when the opening that is under way is over, however it ends. False: there is none.
   bool Await(const std::string& tenant, std::function<void()> over);
 
+  // Whether this sentence, why he cannot be opened, is not what it was the last time; to be asked
+  // before that try is over.
+  bool IsNews(const std::string& tenant, const std::string& why);
+
  private:
+  // Of one that could not be opened, until he is.
   struct Failure {
     absl::Status why;
-    TimePoint until;
+    std::chrono::milliseconds pause{};
+    TimePoint until{};
+    std::string said{};
   };
 
   void Next();
@@ -57,7 +67,7 @@ class TenantOpenings {
   std::map<std::string, std::vector<std::function<void()>>> awaited_;
   std::deque<std::string> waiting_;
   std::size_t under_way_ = 0;
-  std::map<std::string, Failure> failures_;  // the last ones
+  std::map<std::string, Failure> failures_;
   const base::Lifetime lifetime_;
 };
 

@@ -87,6 +87,40 @@ TEST_F(TenantOpeningsTest, WhatCannotBeOpenedIsTriedAgainAfterAWhile) {
   EXPECT_TRUE(openings_.Ask("alice").ok());
 }
 
+// "Of one tenant the journal was damaged, and every three seconds the whole daemon stood still for
+// as long as it took to read it."
+TEST_F(TenantOpeningsTest, WhatCannotBeOpenedIsTriedLessAndLessOften) {
+  at_once_ = true;
+  at_once_status_ = absl::UnavailableError("it is damaged");
+  // His agents ask all the time.
+  const auto tries = [this](seconds time) {
+    const std::size_t before = begun_.size();
+    for (const auto end = now_ + time; now_ < end; now_ += milliseconds(500)) {
+      EXPECT_FALSE(openings_.Ask("alice").ok());
+    }
+    return begun_.size() - before;
+  };
+  EXPECT_EQ(tries(seconds(60)), 5u);
+  EXPECT_LE(tries(seconds(600)), 11u);
+  // Once it has succeeded it begins anew, should it be closed.
+  at_once_status_ = absl::OkStatus();
+  now_ += seconds(60);
+  EXPECT_TRUE(openings_.Ask("alice").ok());
+  at_once_status_ = absl::UnavailableError("it is damaged");
+  EXPECT_EQ(tries(seconds(60)), 5u);
+}
+
+TEST_F(TenantOpeningsTest, WhyOneCannotBeOpenedIsNewsOnce) {
+  EXPECT_TRUE(openings_.IsNews("alice", "it is damaged"));
+  EXPECT_FALSE(openings_.IsNews("alice", "it is damaged"));
+  EXPECT_TRUE(openings_.IsNews("bob", "it is damaged"));
+  EXPECT_TRUE(openings_.IsNews("alice", "the disk is full"));
+  // He is there, and what happens to him then is said again.
+  at_once_ = true;
+  EXPECT_TRUE(openings_.Ask("alice").ok());
+  EXPECT_TRUE(openings_.IsNews("alice", "the disk is full"));
+}
+
 TEST_F(TenantOpeningsTest, WhoAwaitsOneThatFailsHearsWhy) {
   EXPECT_TRUE(absl::IsUnavailable(openings_.Ask("alice")));
   absl::Status heard;
