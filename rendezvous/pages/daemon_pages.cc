@@ -76,6 +76,10 @@ HttpAnswer AsJson(const base::Json& json, int status = 200) {
   return Shown("application/json", base::JsonText(json, /*indent=*/2) + "\n", status);
 }
 
+HttpAnswer AsMetrics(std::string text) {
+  return Shown("text/plain; version=0.0.4", std::move(text));
+}
+
 HttpAnswer Failed(int status, const std::string& sentence) {
   return AsJson({{"error", sentence}}, status);
 }
@@ -172,9 +176,9 @@ Keys DaemonPages::KeysNow() {
   return credentials_.RereadKeys();
 }
 
-absl::Status DaemonPages::StandingOf(const std::string& tenant) const {
-  const Driver* const driver = server_.FindDriver(tenant);
-  return driver == nullptr ? absl::OkStatus() : driver->Standing();
+absl::Status DaemonPages::StandingOf(const std::string& tenant) {
+  const absl::StatusOr<Driver*> driver = server_.DriverOf(tenant);
+  return driver.ok() ? (*driver)->Standing() : driver.status();
 }
 
 std::vector<JobSnapshot> DaemonPages::JobsOf(const std::string& tenant) const {
@@ -207,9 +211,11 @@ HttpAnswer DaemonPages::AnswerTo(const HttpRequest& request) {
     return answer;
   }
   if (const absl::Status standing = StandingOf(*tenant); !standing.ok()) {
+    if (path == "/metrics" && server_.FindDriver(*tenant) == nullptr)
+      return AsMetrics(Metrics(*tenant));
     return Failed(503, std::string(standing.message()));
   }
-  if (path == "/metrics") return Shown("text/plain; version=0.0.4", Metrics(*tenant));
+  if (path == "/metrics") return AsMetrics(Metrics(*tenant));
   if (path == kEvents) {
     const std::vector<JobSnapshot> jobs = JobsOf(*tenant);
     HttpAnswer answer = Shown("text/event-stream", EventOf(jobs));
@@ -224,10 +230,9 @@ HttpAnswer DaemonPages::AnswerTo(const HttpRequest& request) {
   if (absl::EndsWith(name, kLogs)) {
     return AnswerToLogs(Decoded(name.substr(0, name.size() - kLogs.size())), request, *tenant);
   }
-  const Driver* const driver = server_.FindDriver(*tenant);
   const std::string run_id = Decoded(name);
-  if (driver != nullptr) {
-    if (const auto job = driver->Describe(run_id); job.ok()) return AsJson(ToJson(*job));
+  if (const auto job = server_.FindDriver(*tenant)->Describe(run_id); job.ok()) {
+    return AsJson(ToJson(*job));
   }
   return Failed(404, absl::StrCat("there is no job '", run_id, "'"));
 }
@@ -253,9 +258,7 @@ HttpAnswer DaemonPages::AnswerToLogs(const std::string& run_id, const HttpReques
   }
   const auto asked = ParseLogQuery(run_id, request.query);
   if (!asked.ok()) return Failed(400, std::string(asked.status().message()));
-  Driver* const driver = server_.FindDriver(tenant);
-  if (driver == nullptr) return Failed(404, absl::StrCat("there is no job '", run_id, "'"));
-  return AnswerWithLog(io_, driver->logs(), *asked);
+  return AnswerWithLog(io_, server_.FindDriver(tenant)->logs(), *asked);
 }
 
 std::optional<std::string> DaemonPages::TenantOf(const HttpRequest& request, Rpc rpc) {
@@ -272,12 +275,16 @@ std::string DaemonPages::Metrics(const std::string& tenant) const {
   Exposition out;
   out.Gauge("muster_build_info", "1, with the version of this musterd.");
   out.Sample(1, {{"version", base::kVersion}});
-  static const JobFigures kNone;
-  const JobFigures* const figures = server_.FindFigures(tenant);
+  const Driver* const driver = server_.FindDriver(tenant);
+  out.Gauge("muster_tenant_open",
+            "1; 0 while what is remembered of the tenant who asks is being opened, or cannot be.");
+  out.Sample(driver == nullptr ? 0 : 1);
+  // Nothing is known of his jobs, and nothing is said: they are not none.
+  if (driver == nullptr) return out.Take();
   const std::vector<JobSnapshot> jobs = JobsOf(tenant);
-  (figures == nullptr ? kNone : *figures).Write(jobs, out);
+  server_.FindFigures(tenant)->Write(jobs, out);
   WriteRankFigures(jobs, out);
-  WriteKeptFigures(server_.FindDriver(tenant), out);
+  WriteKeptFigures(driver, out);
   // What is of the daemon and not of one of several tenants.
   if (tenant.empty()) WriteProcessFigures(server_, turns_, started_, out);
   return out.Take();

@@ -24,7 +24,10 @@ namespace muster::rendezvous {
 
 // Answers
 //   GET /healthz             200, to whoever asks, as the loop goes round
-//   GET /readyz              200, to whoever asks; 503 once the daemon takes no new nodes
+//   GET /readyz              200, to whoever asks; 503 once the daemon takes no new nodes. Also
+//   while
+//                            tenants are not open: those who are need it, and must not be kept
+//                            away for one whose journal is damaged
 //   GET /metrics             for Prometheus
 //   GET /                    a page, to whoever asks; what it shows it has from the last of these
 //   GET /api/v1/jobs         an array of jobs (job_json.h)
@@ -33,6 +36,8 @@ namespace muster::rendezvous {
 //   GET /api/v1/events       that array now, and again when something has changed (server-sent
 //                            events), at most four times a second and at least every ten seconds;
 //                            while ranks tell of their steps every second, if it is short
+// While what is remembered of a tenant is not open his metrics say that alone, and everything else
+// is answered 503 and why.
 // Metrics and jobs take `Authorization: Bearer TOKEN`, where TOKEN is what a token file holds: the
 // daemon's, a tenant's, or the one that `muster token metrics` makes of it, with which nothing else
 // can be done, and no logs be read. A tenant is shown his own jobs. A token that is changed or
@@ -70,8 +75,9 @@ class DaemonPages final : private ChangeFeed::Publisher {
   bool IsForUs(const HttpRequest& request) const;
   // As the files of tokens say, or said a second ago; null where nobody has a token.
   Keys KeysNow();
-  // Driver::Standing, for the jobs of the tenant.
-  absl::Status StandingOf(const std::string& tenant) const;
+  // Why nothing can be said of the tenant's jobs, if so: as Server::DriverOf, which makes him be
+  // opened, or Driver::Standing.
+  absl::Status StandingOf(const std::string& tenant);
   std::vector<JobSnapshot> JobsOf(const std::string& tenant) const;
   std::string Metrics(const std::string& tenant) const;
   void Publish(const ChangeFeed::News& news) override;
