@@ -46,7 +46,7 @@ class Fleet {
       : io_(io), agents_(agents), daemon_(daemon) {}
 
   void Gather() {
-    agents_.AllowWaiting();
+    agents_.AllowWaiting(true);
     const int before = MemoryKib(daemon_, "Rss");
     Timed(figures_.gathering_s, figures_.gathering_cpu_s, [&] {
       // Each of ten thousand hosts has a processor of its own; here all share one, and if they came
@@ -67,6 +67,7 @@ class Fleet {
       agents_.Join(1);
       AwaitAssigned();
     });
+    agents_.AllowWaiting(false);
     agents_.WorkersStarted();
     // Each has beaten twice, and the storm of Joins is over.
     RunFor(io_, std::chrono::seconds(2));

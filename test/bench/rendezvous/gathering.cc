@@ -93,10 +93,10 @@ class Gathering::Agent final : public RendezvousClient::Listener {
   }
 
   void OnTrouble(const std::string& trouble) override {
-    if (!gathering_.waits_) GiveUp(trouble);
+    if (!gathering_.waits_ && !gathering_.expects_loss_) GiveUp(trouble);
   }
   void OnOutOfTouch(const std::string& cause) override {
-    if (!gathering_.expects_loss_) GiveUp(cause);
+    if (!gathering_.expects_loss_ && !gathering_.waits_) GiveUp(cause);
     ++gathering_.lost_;
   }
   void OnBackInTouch(Duration) override { ++gathering_.back_; }

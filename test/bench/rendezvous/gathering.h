@@ -43,10 +43,14 @@ class Gathering {
   // A worker of the first agent fails: each agent joins again when it is told to stop its workers,
   // as if these took no time for it. Once all have their Assignment; counts anew who has the next.
   void FailOne();
-  // Agents may have to wait until there is time for them: that all come at once is what is tried.
-  void AllowWaiting() { waits_ = true; }
-  // Connections may break from now on.
-  void ExpectLoss() { expects_loss_ = true; }
+  // Agents may have to wait until there is time for them, and to come back, until all have come:
+  // that they come at once is what is tried.
+  void AllowWaiting(bool allow) { waits_ = allow; }
+  // Connections may break from now on. Counts anew how many are back.
+  void ExpectLoss() {
+    expects_loss_ = true;
+    lost_ = back_ = 0;
+  }
   // All agents report that their workers have succeeded, and leave.
   void Leave();
 
