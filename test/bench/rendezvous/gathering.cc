@@ -44,10 +44,11 @@ class Gathering::Agent final : public RendezvousClient::Listener {
 
   void OnDirective(const Directive& directive) override {
     if (const auto* welcome = std::get_if<Welcome>(&directive)) {
-      ++gathering_.welcomed_;
+      // It is said again to one that comes back.
+      if (!allowed_) ++gathering_.welcomed_;
       LeaseKeeper keeper;
       keeper.OnWelcome(welcome->lease, welcome->durable, TimePoint());
-      if (const auto last = keeper.last_deadline()) allowed_ = *last - TimePoint();
+      allowed_ = keeper.last_deadline().value_or(TimePoint()) - TimePoint();
     } else if (const auto* assignment = std::get_if<Assignment>(&directive)) {
       round_ = assignment->id();
       ++gathering_.assigned_;
