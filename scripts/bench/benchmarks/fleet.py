@@ -23,22 +23,20 @@ GATHERING_CPU = results.Metric("all but one attend, the daemon's CPU per agent",
 LAST_JOIN = results.Metric("last join to all assigned", "ms")
 RESTART = results.Metric("one fails, to all assigned again", "ms")
 BACK = results.Metric("daemon killed, to all back", "s")
-TAKEN_OVER = results.Metric("the leader's machine lost, to all back at the standby", "s")
 MEMORY = results.Metric("memory per agent, resident", "KiB")
 CPU = results.Metric("CPU in peace", "% of a core")
 BEAT_P50 = results.Metric("a beat's answer, median", "ms")
 BEAT_P99 = results.Metric("a beat's answer, p99", "ms")
 TURNS = results.Metric("turns of the loop of more than 10 ms, of a million", "")
-METRICS = [GATHERING, GATHERING_CPU, LAST_JOIN, RESTART, BACK, TAKEN_OVER, MEMORY, CPU, BEAT_P50, BEAT_P99, TURNS]
+METRICS = [GATHERING, GATHERING_CPU, LAST_JOIN, RESTART, BACK, MEMORY, CPU, BEAT_P50, BEAT_P99, TURNS]
 
 HOW = f"""The agents of one job, each the client that `muster run` uses with a session and a connection of its own,
 all in one process, which come to a fresh musterd from {HOSTS} addresses (in a network namespace). All but one join, 300
 at a time on their way, as client and daemon share the machine; then the last one, and the time runs until all hold
 their Assignment. For {SECONDS} s each beats once a second. Then a worker of one fails: all are told to stop, join
 again, and hold the next round's Assignment. In a run of its own, with a state directory, the daemon is killed after
-that: its keeper starts another, which reads what is remembered, and all come back to their sessions. In a third run,
-over an etcd of one member beside it, daemon and keeper are killed, and another musterd, which stands by, goes on when
-the lease has run out. A turn of the loop is one handler; while it runs nobody is heard. CPU is the daemon's."""
+that: its keeper starts another, which reads what is remembered, and all come back to their sessions. A turn of the
+loop is one handler; while it runs nobody is heard. CPU is the daemon's."""
 
 
 def _run(secure: bool, agents: int, seconds: float) -> contest.Figures:
@@ -50,12 +48,12 @@ def _run(secure: bool, agents: int, seconds: float) -> contest.Figures:
         return json.loads(tools.run(command).output)
 
     kind = ["secure"] if secure else []
-    told, killed, taken_over = once(*kind), once(*kind, "kill"), once(*kind, "stand-by")
+    told, killed = once(*kind), once(*kind, "kill")
     turns = told["turns"]
     return {
         GATHERING.name: told["gathering_s"], GATHERING_CPU.name: told["gathering_cpu_s"] * 1e3 / agents,
         LAST_JOIN.name: told["last_join_s"] * 1e3, RESTART.name: told["restart_s"] * 1e3, BACK.name: killed["back_s"],
-        TAKEN_OVER.name: taken_over["back_s"], MEMORY.name: told["memory_kib"], CPU.name: 100 * told["peace_cpu"], BEAT_P50.name: told["beat_p50_ms"],
+        MEMORY.name: told["memory_kib"], CPU.name: 100 * told["peace_cpu"], BEAT_P50.name: told["beat_p50_ms"],
         BEAT_P99.name: told["beat_p99_ms"], TURNS.name: 1e6 * (turns["+Inf"] - turns[LONGEST]) / turns["+Inf"],
     }
 
