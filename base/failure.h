@@ -1,4 +1,4 @@
-// What went wrong, in the one form that all messages have: attempt, object, cause.
+// Builds error messages in the one form used everywhere: attempt, object, cause.
 #pragma once
 
 #include <cerrno>
@@ -10,20 +10,19 @@
 namespace muster::base {
 
 // "open log file /x: it is not a regular file". An empty `object` is left out: "fork: no memory".
-// The code is for whoever handles the failure; it is not part of the sentence.
+// The code is for the caller that handles the failure; it is not part of the message.
 absl::Status Failure(absl::StatusCode code, absl::string_view attempt, absl::string_view object,
                      absl::string_view cause);
 
-// The same, as the system says it: "open log file /x: Permission denied". To be called before
-// anything else can change errno, or with what it was.
+// The same with the system's cause: "open log file /x: Permission denied". Call it before anything
+// else can change errno, or pass the saved value.
 absl::Status SystemFailure(absl::StatusCode code, absl::string_view attempt,
                            absl::string_view object = "", int error = errno);
 
 // The cause alone: "Permission denied".
 std::string SystemCause(int error = errno);
 
-// Why open() with O_NOFOLLOW has failed: for it, "too many levels of symbolic links" means that
-// there is one.
+// Why an open() with O_NOFOLLOW failed: there, ELOOP means that the file is a symbolic link.
 std::string OpenCause(int error = errno);
 
 }  // namespace muster::base

@@ -31,8 +31,8 @@ class UniqueFd {
   int fd_ = -1;
 };
 
-// A second descriptor for what `fd` is open on, close-on-exec and never one of 0, 1, 2 (so that it
-// can be moved to one of those without overwriting another); invalid, with errno set, on failure.
+// A duplicate of `fd`, close-on-exec and never 0, 1 or 2, so that it can be moved to one of those
+// without overwriting another. Invalid, with errno set, on failure.
 inline UniqueFd DuplicateAboveStdio(int fd) {
   return UniqueFd(::fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
 }

@@ -1,4 +1,4 @@
-// The version that all programs print, and that ranks of a training compare.
+// The version that all programs print. Ranks of a training compare it.
 #pragma once
 
 namespace muster::base {

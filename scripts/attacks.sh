@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# Attacks a job that runs, from a host that has no token: hosts are network namespaces. Checks that nothing is answered
-# and no run id told, that the daemon's memory stays what it is, and that the job does not notice. As root, or where
-# users may make namespaces.
+# Attacks a running job from a host without a token: hosts are network namespaces. Checks that
+# nothing is answered and no run id revealed, that the daemon's memory stays the same, and that the
+# job does not notice. Needs root, or user namespaces.
 #
 #   scripts/attacks.sh                 every attack: about two minutes
 #   scripts/attacks.sh B9 'B4 TLS'     some of them
-#   scripts/attacks.sh --list          which there are
+#   scripts/attacks.sh --list          the list of attacks
 #   scripts/attacks.sh --write-docs    the table of docs/security.md
 #
-# Runs what is built here; MUSTER, MUSTERD, CHAOS_WORKER, CLOCK_SKEW and IDENTITY_PROGRAM name other binaries.
+# Runs the binaries built here; MUSTER, MUSTERD, CHAOS_WORKER, CLOCK_SKEW and IDENTITY_PROGRAM name
+# others.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

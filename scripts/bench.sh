@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Muster against torchrun, mpiexec.hydra, mpirun, pdsh, srun and etcd: installs them, builds with
-# --config=opt, and runs the benchmarks with everyone in turns.
+# --config=opt, and runs the benchmarks with the contestants in turns.
 #
 #   scripts/bench.sh                     all of them
 #   scripts/bench.sh launch logs         some: launch hosts rendezvous store tunnel failure logs daemon
@@ -8,11 +8,12 @@
 #   scripts/bench.sh --pairs 11 launch   more rounds (default: 5, after a warm-up)
 #   scripts/bench.sh --quick             small sizes, one round: does everything run?
 #   scripts/bench.sh --json FILE --write-docs
-#                                        the results for programs, and docs/benchmarks.md from them
+#                                        the results for programs, and docs/benchmarks/results.md from
+#                                        them; docs/benchmarks.md is a summary, kept by hand
 #
-# BENCH_BIN names the folder of binaries (a bazel-bin) to measure instead of building. `parallel` needs the Debian 13 of
-# scripts/compat/torch26.sh, and root, for all peers but one, and builds muster-train there as well. `hosts` and `fleet`
-# need root.
+# BENCH_BIN names a folder of binaries (a bazel-bin) to measure instead of building. `parallel`
+# needs the Debian 13 of scripts/compat/torch26.sh and root for all peers but one, and builds
+# muster-train there as well. `hosts` and `fleet` need root.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The installed binaries need libc, libm and the loader, nothing else, and are hardened. Prints their sizes.
+# Checks that the installed binaries need only libc, libm and the loader, and are hardened. Prints
+# their sizes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -15,11 +16,11 @@ for binary in launcher/muster rendezvous/musterd; do
     echo "binaries: $binary needs more than libc and libm: $foreign" >&2
     failed=1
   fi
-  # has WHAT COMMAND...: the command's output must hold a line that matches PATTERN.
+  # has WHAT COMMAND...: the command's output must have a line that matches PATTERN.
   has() {
     local what=$1 pattern=$2
     shift 2
-    # To the end: a program whose pipe breaks has failed.
+    # Reads to the end: a program whose pipe breaks fails.
     "$@" | grep -E "$pattern" >/dev/null && return
     echo "binaries: $binary is not hardened: $what" >&2
     failed=1
@@ -28,7 +29,7 @@ for binary in launcher/muster rendezvous/musterd; do
   has "no RELRO" GNU_RELRO readelf -lW "$bin/$binary"
   has "its stack can be executed" 'GNU_STACK .* RW ' readelf -lW "$bin/$binary"
   has "no stack protector" __stack_chk_fail readelf --dyn-syms -W "$bin/$binary"
-  # Version 3 looks at sizes that are known only when the program runs.
+  # Level 3 also checks sizes that are known only at run time.
   has "no _FORTIFY_SOURCE" '__[a-z]+_chk(@|$)' readelf --dyn-syms -W "$bin/$binary"
   if readelf -lW "$bin/$binary" | grep -E 'LOAD .* RWE ' >/dev/null; then
     echo "binaries: $binary is not hardened: it has memory that can be written to and executed" >&2
@@ -38,14 +39,14 @@ for binary in launcher/muster rendezvous/musterd; do
     echo "binaries: $binary looks for libraries beside itself" >&2
     failed=1
   fi
-  # muster has a fixed address for the sake of its start (launcher/BUILD.bazel).
+  # muster has a fixed address, for a faster start (launcher/BUILD.bazel).
   if [ "$binary" = rendezvous/musterd ]; then
     has "its address is fixed" 'Type: *DYN' readelf -hW "$bin/$binary"
   fi
   strip -o "$scratch/stripped" "$bin/$binary"
   echo "binaries: $binary $(stat -c %s "$bin/$binary") bytes, stripped $(stat -c %s "$scratch/stripped")"
 done
-# Where systemd is: what the unit file leaves open, in tenths. 15 is "OK".
+# With systemd: the unit file's exposure in tenths. 15 is "OK".
 if command -v systemd-analyze >/dev/null; then
   systemd-analyze security --offline=true --threshold=15 packaging/debian/musterd.service >"$scratch/unit" || {
     grep -E '^✗|→' "$scratch/unit" >&2

@@ -32,7 +32,7 @@ def results_of(folder):
 def main():
     logs = pathlib.Path(bazel("info", "bazel-testlogs")[0])
     passed, failed, skipped = 0, [], 0
-    # Those that are tagged "manual" are not among what //... runs.
+    # //... does not run tests that are tagged "manual".
     for target in bazel("query", "tests(//...) except attr(tags, manual, //...)"):
         folder = logs / target.removeprefix("//").replace(":", "/")
         results = results_of(folder)

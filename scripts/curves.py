@@ -45,7 +45,7 @@ def together(name: str, folder: str, trainings: list[str]) -> None:
         reports = [json.loads(line) for line in Path(metrics).read_text().splitlines()]
         for key, style in (("train/loss", "-"), ("test/loss", "o")):
             points = [(report["step"], report[key]) for report in reports if key in report]
-            # The first is seen under those that lie on it.
+            # The first is wider, to be visible below others on the same points.
             axes.plot(*zip(*points), style, linewidth=4 if number == 0 else 1, markersize=9 if number == 0 else 4,
                       alpha=0.4 if number == 0 else 1, label=f"{label}, {key.split('/')[0]}")
             curves.append((label, key, dict(points)))

@@ -2,10 +2,12 @@
 # Trains the models of docs/trainer.md's "How well it learns", on two ranks of this machine, and
 # draws their curves into docs/trainer/:
 #   scripts/curves.sh [cnn] [resnet18] [gpt]      (default: all; the ResNet takes the longest)
-#   scripts/curves.sh mesh     trains the GPT for an epoch as one process and on 2 x 2 x 2 ranks, for docs/parallelism.md
-#   scripts/curves.sh qat      trains cnn and mlp with --qat and without, for "Weights and activations of 8 bits"
-# Prints the final line of each. BINARIES names the folder of binaries (a bazel-bin) to run instead
-# of building; RESULTS where the metrics files go (else a temporary folder that is removed).
+#   scripts/curves.sh mesh     trains the GPT for an epoch as one process and on 2 x 2 x 2 ranks,
+#                              for docs/parallelism.md
+#   scripts/curves.sh qat      trains cnn and mlp with --qat and without, for "Weights and
+#                              activations of 8 bits"
+# Prints the final line of each. BINARIES names a folder of binaries (a bazel-bin) to run instead of
+# building; RESULTS the place of the metrics files (else a temporary folder that is removed).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -33,7 +35,7 @@ train() {
   "$BINARIES/launcher/muster" run --standalone --nproc-per-node "$ranks" --no-python \
     "$BINARIES/trainer/muster-train" "$@" --metrics "$RESULTS/$name.jsonl" --checkpoint "$RESULTS/$name.pt"
 }
-# A megabyte of text that everyone has who has LibTorch: headers of its.
+# A megabyte of text that every machine with LibTorch has: its headers.
 find /usr/include/torch/csrc/api/include/torch /usr/include/c10 -name '*.h' -print0 |
   LC_ALL=C sort -z | xargs -0 cat > "$RESULTS/headers"
 head -c 1000000 "$RESULTS/headers" > "$RESULTS/text"

@@ -1,21 +1,26 @@
 #!/usr/bin/env bash
-# Fuzzes what reads the bytes of strangers, of workers and of users, under ASan and UBSan, with libFuzzer:
+# Fuzzes everything that reads bytes of strangers, workers and users, under ASan and UBSan, with
+# libFuzzer:
 #   scripts/fuzz.sh [TARGET [EXECUTIONS]]
 #   scripts/fuzz.sh all [EXECUTIONS]
-#     entrance             a connection to the rendezvous's port: whose it is by its first byte, notices, knocks
+#     entrance             a connection to the rendezvous's port: routing by its first byte, death
+#                          notices, liveness probes
 #     tcpstore_codec       the workers' store: its codec, and the service behind it
 #     torch_file           checkpoints: pickles, files of torch.save, safetensors
-#     rendezvous_messages  what agents say to a daemon, and the daemon's state
-#     journal              what a daemon reads at its start: the write-ahead log, the tables, the records in them
+#     rendezvous_messages  agents' messages to a daemon, and the daemon's state
+#     journal              what a daemon reads at its start: the write-ahead log, the tables, the
+#                          records in them
 #     identity             token files and certificates
-#     hosts                lists of hosts, and what the processes of a launch tree say to one another
-#     event_logs           event logs, and what muster replay makes of them
+#     hosts                lists of hosts, and messages between the processes of a launch tree
+#     event_logs           event logs, and muster replay's output for them
 #     configuration        command lines and environments of muster run, muster launch and musterd
-#     texts                endpoints, death notices, the journal's records, runs, error files, --rdzv-conf, secrets
-# 10,000,000 executions of each if none are named. Needs clang (Debian: clang), which finds the
-# sanitizers' and the fuzzer's runtime by itself. The seeds are test/fuzz/*_seeds.txt; what libFuzzer finds worth keeping
-# beside them is kept from one run to the next in ${XDG_CACHE_HOME:-~/.cache}/muster/fuzz/TARGET. Exits with 0 if nothing
-# was found; otherwise the input that failed is in the folder that the last line names.
+#     texts                endpoints, death notices, the journal's records, runs, error files,
+#                          --rdzv-conf, secrets
+# The default is 10,000,000 executions of each. Needs clang (Debian: clang), which finds the
+# sanitizers' and the fuzzer's runtime by itself. The seeds are test/fuzz/*_seeds.txt; libFuzzer's
+# own corpus is kept from one run to the next in ${XDG_CACHE_HOME:-~/.cache}/muster/fuzz/TARGET.
+# Exits with 0 if nothing was found; otherwise the failing input is in the folder named by the last
+# line.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -33,12 +38,12 @@ command -v clang++ > /dev/null || {
   exit 2
 }
 
-# A tree of its own: another compiler in the usual one would have everything compiled anew, twice.
+# An output tree of its own: switching compilers in the usual one would rebuild everything, twice.
 output=${XDG_CACHE_HOME:-$HOME/.cache}/muster/fuzz
 mkdir -p "$output"
 bazel() { command bazel --output_base="$output/bazel" "$@"; }
 echo "fuzz: building ${targets[*]}"
-# Nor links to it here: //... of the usual one would go through them.
+# No symlinks to it here either: //... would follow them.
 bazel build --config=fuzz --experimental_convenience_symlinks=ignore $(printf '//test/fuzz:%s_fuzzer ' "${targets[@]}") 2> "$output/build.log" || {
   tail -40 "$output/build.log" >&2
   exit 1
@@ -47,7 +52,7 @@ bin=$(bazel info --config=fuzz bazel-bin 2> /dev/null)
 
 for name in "${targets[@]}"; do
   executions=${2:-10000000}
-  # Without its entropic schedule, in which libFuzzer spends half of the time.
+  # Without the entropic schedule, which takes half of libFuzzer's time.
   limits=(-max_len=2048 -rss_limit_mb=1024 -malloc_limit_mb=256 -timeout=20 -entropic=0)
   case $name in tcpstore_codec | rendezvous_messages | hosts | configuration) limits+=(-max_len=512) ;; esac
   corpus=$output/$name

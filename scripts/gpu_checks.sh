@@ -1,20 +1,21 @@
 #!/usr/bin/env bash
-# Checks muster-train and muster on a machine with a GPU, beside Python's DDP on the same GPU, and prints what ran, what
-# it found and what it could not check. Not part of scripts/test.sh.
+# Checks muster-train and muster on a machine with a GPU, beside Python's DDP on the same GPU, and
+# prints what ran, what it found and what it could not check. Not part of scripts/test.sh.
 #
 # usage: scripts/gpu_checks.sh [--rehearse] [CHECK...]      default: all; --list names them
 #
-# Needs a GPU, Python 3 with a PyTorch that sees it, and this tree. One GPU is enough: where two ranks are needed, NCCL
-# is told that they are on two hosts. With --rehearse the same on the CPU over Gloo, whose headers have to be there to
-# build; it shows that the checks themselves work, and nothing about a GPU.
+# Needs a GPU, Python 3 with a PyTorch that sees it, and this tree. One GPU is enough: for two
+# ranks, NCCL is told that they are on two hosts. --rehearse does the same on the CPU over Gloo,
+# whose headers are needed to build; it tests the checks themselves, not the GPU.
 #
-#   MUSTER_TRAIN   a muster-train that is built already; else trainer/CMakeLists.txt builds one in .cache/gpu_checks*
-#                  with the LibTorch of that PyTorch; CMAKE_PREFIX_PATH names further places of libraries
-#   MUSTER         a muster that is built already; else Bazel builds one if there is Bazel, and the checks of the
-#                  launcher are left out if there is none
+#   MUSTER_TRAIN   an existing muster-train; else trainer/CMakeLists.txt builds one in
+#                  .cache/gpu_checks* with the LibTorch of that PyTorch; CMAKE_PREFIX_PATH names
+#                  further places of libraries
+#   MUSTER         an existing muster; else Bazel builds one if it is installed, and otherwise the
+#                  launcher's checks are left out
 #   PYTHON         the Python 3 with PyTorch; default: python3
 #
-# Exits with 0 if no check has failed.
+# Exits with 0 if no check failed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export PYTHON=${PYTHON:-python3}

@@ -1,19 +1,22 @@
 #!/usr/bin/env bash
-# Builds images of containers, into dist/, each as an OCI archive: what `podman load -i`, `skopeo copy oci-archive:FILE
-# docker://REGISTRY/NAME` and most registries' tools read.
-#   muster-image.tar            from nothing: muster (also as torchrun), musterd, and of Debian libc, libm and the loader
-#   muster-train-image.tar      Debian, as little of it as muster-train needs, with muster, torchrun and muster-train
-#   muster-torchrun-image.tar   the same, for jobs that are written for torchrun and know of no token: in it
-#                               MUSTER_INSECURE=1, so whoever reaches the job's port can join, as with torchrun
+# Builds container images into dist/, each as an OCI archive, which `podman load -i`, `skopeo copy
+# oci-archive:FILE docker://REGISTRY/NAME` and most registries' tools read.
+#   muster-image.tar            from scratch: muster (also as torchrun), musterd, and Debian's libc,
+#                               libm and loader
+#   muster-train-image.tar      a minimal Debian for muster-train, with muster, torchrun and
+#                               muster-train
+#   muster-torchrun-image.tar   the same, for jobs that are written for torchrun and have no token:
+#                               in it MUSTER_INSECURE=1, so anyone who can reach the job's port can
+#                               join, as with torchrun
 #   scripts/image.sh                    all
 #   scripts/image.sh --no-trainer       the first alone
 #   scripts/image.sh --output FOLDER    not into dist/
-# The same commit gives the same muster-image.tar, whenever it is built with the same Debian packages: its date is the
-# commit's. Of the others that has not been tried.
+# The same commit gives the same muster-image.tar whenever it is built with the same Debian
+# packages: its date is the commit's. For the others this is untested.
 # Needs no registry and no daemon; needs root, scripts/setup.sh, and
 #   apt-get install --no-install-recommends buildah golang-github-containers-image mmdebstrap
 set -euo pipefail
-# A folder is named from where the script is called.
+# FOLDER is relative to the caller's directory.
 called_from=$PWD
 cd "$(dirname "$0")/.."
 output=$PWD/dist
@@ -51,7 +54,7 @@ bin=$(bazel info --config=opt bazel-bin 2>/dev/null)
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 mkdir -p "$output"
-# Storage of its own, which needs nothing of the kernel's and leaves nothing behind.
+# Storage of its own, which needs no kernel support and leaves nothing behind.
 images() { buildah --log-level error --root "$scratch/storage" --runroot "$scratch/run" --storage-driver vfs "$@"; }
 
 # install_programs FOLDER PROGRAM...: as in the packages.
@@ -67,13 +70,13 @@ install_programs() {
   cp LICENSE "$folder/usr/share/doc/muster/copyright"
 }
 
-# packed FOLDER: as a tar that is the same wherever it is made.
+# packed FOLDER: as a reproducible tar.
 packed() {
   tar --create --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" --format=gnu -C "$1" .
 }
 
-# finish CONTAINER NAME: into an archive, and its digest to stdout. An archive made of an OCI folder, as the one that
-# buildah writes has the time in it.
+# finish CONTAINER NAME: writes the archive, and its digest to stdout. Goes through an OCI folder,
+# as buildah's own archive contains the time.
 finish() {
   local container=$1 name=$2
   images commit --quiet --format oci --timestamp "$SOURCE_DATE_EPOCH" "$container" "$name" >/dev/null
@@ -90,8 +93,8 @@ describe() {
     --label org.opencontainers.image.licenses=Apache-2.0 --created-by "scripts/image.sh" "$1"
 }
 
-# From nothing. glibc cannot be linked statically and still look for hosts as the machine is told to, so it comes along:
-# the loader, libc and libm, of the machine that the programs were built on.
+# From scratch. A statically linked glibc cannot resolve hosts by the machine's configuration, so
+# the loader, libc and libm of the build machine come along.
 files=$scratch/nothing
 install_programs "$files" launcher/muster rendezvous/musterd
 for library in $(ldd "$bin/launcher/muster" "$bin/rendezvous/musterd" | grep -o '/[^ :]*' | grep -v "^$bin" | sort -u); do
@@ -113,11 +116,11 @@ images config --env PATH=/usr/bin --entrypoint '["/usr/bin/muster"]' --cmd --hel
 finish "$container" muster
 [ -n "$trainer" ] || exit 0
 
-# Debian with the libraries that muster-train is linked with, by the packages that they come from: those bring the rest.
+# Debian with the packages of muster-train's libraries, which pull in the rest.
 mapfile -t libraries < <(readelf -d "$bin/trainer/muster-train" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')
 mapfile -t paths < <(ldd "$bin/trainer/muster-train" | awk -v names="${libraries[*]}" \
   'BEGIN { split(names, list, " "); for (i in list) wanted[list[i]] = 1 } $1 in wanted && $3 ~ /^\// { print $3 }')
-# Packages own files by their paths without links, and some by those below /lib.
+# Packages list files by their paths without links, some of them below /lib.
 packages=$(for path in "${paths[@]}"; do realpath "$path"; realpath "$path" | sed 's|^/usr||'; done |
   { xargs dpkg-query -S 2>/dev/null || true; } | cut -d: -f1 | sort -u | paste -sd,)
 sources=/etc/apt/sources.list.d/debian.sources

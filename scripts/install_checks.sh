@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# Installs, upgrades and removes the packages of dist/ on fresh Debian 12 and 13 systems, which boot in containers with
-# networks of their own: systemd-nspawn. Jobs run meanwhile at the musterd that is upgraded, restarted and given its
-# port by systemd (packaging/check_install.sh). Not part of scripts/test.sh: needs root, and
+# Installs, upgrades and removes the packages of dist/ on fresh Debian 12 and 13 systems, which boot
+# in containers with networks of their own (systemd-nspawn). Meanwhile jobs run at the musterd that
+# systemd upgrades, restarts and gives its port (packaging/check_install.sh). Not part of
+# scripts/test.sh: needs root, and
 #   apt-get install mmdebstrap systemd-container
-# Where dist/ has muster-train as well, it is installed on the Debian that it is for, by apt, and trains beside muster.
-# Takes four minutes, and two gigabytes in TMPDIR while it runs; two minutes and half a gigabyte without muster-train.
+# If dist/ has muster-train as well, apt installs it on its own Debian, and it trains beside muster.
+# Takes four minutes, and two gigabytes in TMPDIR; two minutes and half a gigabyte without
+# muster-train.
 #   scripts/install_checks.sh [SUITE...]      default: bookworm trixie
-# The version that is upgraded from is the same one with a lower number.
+# The upgrade starts from the same version with a lower number.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 [ "$(id -u)" = 0 ] || { echo "install_checks: booting a system needs root; run it as root" >&2; exit 2; }
@@ -33,7 +35,7 @@ for package in "${packages[@]}"; do
 done
 
 failed=0
-# The trainer's own Debian; what it needs comes from the archive.
+# The trainer's own Debian; its dependencies come from the archive.
 check_trainer() {
   local root=$scratch/trainer deb code
   deb=$(basename dist/muster-train_*.deb)

@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
-# Runs jobs as Kubernetes would run what `muster manifest` prints: images that scripts/image.sh builds, each pod a container
-# of podman's in a network namespace of its own, with the names, variables, Secrets, probes, back-off and evictions that
-# Kubernetes has (test/kubernetes/job_controller.py says which); and Kubeflow's PyTorchJobs. There is no Kubernetes here.
-#   scripts/kubernetes_checks.sh               all; some minutes, and a quarter of an hour more where the images have to be made
+# Runs jobs as Kubernetes would run what `muster manifest` prints: images of scripts/image.sh, each
+# pod a podman container in a network namespace of its own, with the names, variables, Secrets,
+# probes, back-off and evictions of Kubernetes (see test/kubernetes/job_controller.py); and
+# Kubeflow's PyTorchJobs. There is no Kubernetes here.
+#   scripts/kubernetes_checks.sh               all; some minutes, and a quarter of an hour more to
+#                                              build the images
 #   scripts/kubernetes_checks.sh --no-trainer  without muster-train's image
 #   scripts/kubernetes_checks.sh CASE...       some of test/kubernetes/kubernetes_checks.py
 # Needs root, scripts/setup.sh, and
-#   apt-get install --no-install-recommends buildah busybox-static conmon dnsmasq-base golang-github-containers-image \
-#     iptables mmdebstrap podman python3-yaml runc
+#   apt-get install --no-install-recommends buildah busybox-static conmon dnsmasq-base \
+#     golang-github-containers-image iptables mmdebstrap podman python3-yaml runc
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export PYTHONDONTWRITEBYTECODE=1
@@ -25,7 +27,7 @@ for tool in buildah busybox dnsmasq iptables-restore podman runc ${trainer:+mmde
 done
 /usr/bin/python3 -c 'import yaml' || { echo "kubernetes_checks: apt-get install python3-yaml" >&2; exit 2; }
 
-# Made again when there is another commit.
+# Rebuilt for each new commit.
 images=${TMPDIR:-/var/tmp}/muster-images
 commit=$(git rev-parse HEAD)${trainer:+-trainer}
 if [ "$(cat "$images/.commit" 2>/dev/null)" != "$commit" ]; then

@@ -13,7 +13,7 @@ import sys
 
 PRODUCT = ["base", "launcher", "rendezvous", "worker", "trainer"]
 
-# A string literal, plain or raw, a comment, or a character: whatever comes first.
+# The next string literal, plain or raw, comment, or character literal.
 TOKEN = re.compile(
     r'R"(?P<mark>\w*)\((?P<raw>.*?)\)(?P=mark)"|"(?P<plain>(?:\\.|[^"\\\n])*)"'
     r"|//[^\n]*|/\*.*?\*/|'(?:\\.|[^'\\\n])'|^[ \t]*#[^\n]*|(?P<end>[;{}])",

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Whether Kubernetes would take what `muster manifest` prints: its published schemas, and no field that its API does not
-# know. What is checked is test/launcher/hosts/testdata/*.yaml, which a test compares with what is printed; with files as
-# arguments, those. Needs node 18 or newer and npm, and once the npm registry: the packages stay in a cache.
+# Checks that Kubernetes would accept what `muster manifest` prints: by its published schemas, and
+# that its API knows every field. Checks test/launcher/hosts/testdata/*.yaml, which a test compares
+# with the output, or the files in the arguments. Needs node 18 or newer and npm, and once the npm
+# registry: the packages stay in a cache.
 #   scripts/manifest_checks.sh [FILE...]
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -9,14 +10,14 @@ for tool in node npm; do
   command -v "$tool" >/dev/null || { echo "manifest_checks: $tool is missing; apt-get install nodejs npm" >&2; exit 2; }
 done
 
-# Both have the schemas of Kubernetes in them: as validators, and as lists of fields (1.34).
+# Both contain Kubernetes' schemas: as validators, and as lists of fields (1.34).
 versions="kubernetes-models@4.5.1 @kubernetes/client-node@1.4.0 yaml@2.8.1"
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/muster/manifest-checks
 if [ "$(cat "$cache/.complete" 2>/dev/null)" != "$versions" ]; then
   rm -rf "$cache"
   mkdir -p "$cache"
   echo '{"private": true}' >"$cache/package.json"
-  # No script of a package's is run.
+  # No package's scripts are run.
   # shellcheck disable=SC2086
   npm install --prefix "$cache" --no-audit --no-fund --no-package-lock --ignore-scripts --omit=optional --silent $versions
   echo "$versions" >"$cache/.complete"
@@ -27,7 +28,7 @@ if [ $# -gt 0 ]; then
   check "$@"
   exit
 fi
-# The checks themselves, first: each of these mistakes must be found.
+# First check the checks: each of these mistakes must be found.
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 for mistake in 's/completions: 4/completions: four/' 's/podReplacementPolicy/podReplacmentPolicy/' 's/path: .healthz$/paht: x/' \

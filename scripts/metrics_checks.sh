@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Checks what Prometheus gets of a daemon (docs/metrics.md) with promtool:
+# Checks a daemon's metrics (docs/metrics.md) with promtool:
 #   - `check metrics` on the answer of a musterd whose job has failed and restarted;
 #   - `check rules` and `test rules` on docs/observing/alerts.yml and its cases;
 #   - `check rules` on the expressions of docs/observing/grafana.json, each as a recording rule.
 #   scripts/metrics_checks.sh [BIN]     BIN: a folder with muster and musterd; without it they are built
-# Needs Debian's prometheus, which has promtool: apt-get install --no-install-recommends prometheus
-# Not part of scripts/test.sh, whose tests hold names and labels together without it. Everything stays on loopback.
+# Needs promtool of Debian's prometheus: apt-get install --no-install-recommends prometheus
+# Not part of scripts/test.sh, whose tests compare names and labels without it. Everything stays on
+# loopback.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 for tool in promtool curl python3; do
@@ -56,7 +57,7 @@ number = 0
 for panel in json.load(open(sys.argv[1]))["panels"]:
     for target in panel.get("targets", []):
         number += 1
-        # What Grafana puts in. Names in `name=~"$variable"` are text to Prometheus.
+        # Grafana's variables. Names in `name=~"$variable"` are text to Prometheus.
         expression = target["expr"].replace("$__rate_interval", "5m").replace("$__range", "6h")
         print(f'{{record: "dashboard:expression:{number}", expr: {json.dumps(expression)}}},')
 print("]}]")
@@ -67,7 +68,7 @@ echo "== metrics of a daemon"
 "$musterd" --insecure --listen=127.0.0.1:0 --http=127.0.0.1:0 --state-dir="$work/state" 2>"$work/musterd.log" &
 daemon=$!
 await 20 grep -q 'listening on' "$work/musterd.log"
-# The line ends with the address, and a log in a terminal may colour it.
+# The line ends with the address, and a log in a terminal may be coloured.
 http=$(grep -o 'http://127\.0\.0\.1:[0-9]*/' "$work/musterd.log")
 port=$(grep -o 'listening on 127\.0\.0\.1:[0-9]*' "$work/musterd.log" | grep -o '[0-9]*$')
 "$muster" run --insecure --rdzv-endpoint="127.0.0.1:$port" --rdzv-id=checked --rdzv-conf=is_host=0 --nnodes=1 --nproc-per-node=2 \

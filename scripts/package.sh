@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# Builds what users install, into dist/: muster, musterd and muster-train as Debian packages, muster and musterd in a tar
-# for any Linux, what each consists of (SPDX), and checksums.
+# Builds what users install into dist/: muster, musterd and muster-train as Debian packages, muster
+# and musterd in a tar for any Linux, their bills of materials (SPDX), and checksums.
 #   scripts/package.sh                    all
-#   scripts/package.sh --no-trainer       without muster-train, which takes LibTorch
+#   scripts/package.sh --no-trainer       without muster-train, which needs LibTorch
 #   scripts/package.sh --output FOLDER    not into dist/
-# The same commit gives the same bytes, wherever and whenever it is built with the same Debian packages: so it takes a
-# checkout without changes. Version and dates are the commit's. Needs scripts/setup.sh, and
+# The same commit gives the same bytes, wherever and whenever it is built with the same Debian
+# packages; so it needs a checkout without changes. Version and dates are the commit's. Needs
+# scripts/setup.sh, and
 #   apt-get install bash-completion debhelper help2man lintian strip-nondeterminism
 set -euo pipefail
-# A folder is named from where the script is called.
+# FOLDER is relative to the caller's directory.
 called_from=$PWD
 cd "$(dirname "$0")/.."
 output=$PWD/dist
@@ -39,7 +40,7 @@ done
   exit 2
 }
 
-# 0.1.0 for the commit with the tag v0.1.0; before it, a version below that which grows with the commits.
+# 0.1.0 for the commit with the tag v0.1.0; before it, a lower version that grows with the commits.
 number=$(sed -n 's/.*kVersion\[\] = "\(.*\)";/\1/p' base/version.h)
 export SOURCE_DATE_EPOCH LC_ALL=C.UTF-8 TZ=UTC
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
@@ -61,7 +62,7 @@ made=$tree/prebuilt
 mkdir -p "$made"/{bin,sbom,man,man-train,completion}
 programs=(launcher/muster rendezvous/musterd ${trainer:+trainer/muster-train})
 for program in "${programs[@]}"; do
-  # As dh_strip does it, so that the tar, the packages and the SBOM name one program.
+  # As dh_strip does, so that the tar, the packages and the SBOM refer to the same program.
   strip --remove-section=.comment --remove-section=.note -o "$made/bin/${program##*/}" "$bin/$program"
 done
 
@@ -72,7 +73,7 @@ packaging/man_pages.sh "$made/man" "$number" "$bin/launcher/muster" "$bin/rendez
 "$bin/launcher/muster" run --print-completion zsh >"$made/completion/_muster"
 "$bin/launcher/muster" run --print-completion fish >"$made/completion/muster.fish"
 
-# headers FOLDER...: libraries of others that these sources include.
+# headers FOLDER...: third-party libraries that these sources include.
 headers() {
   git grep -hoE '^#include <[a-zA-Z0-9_]+/[^>]+>' -- "$@" | sed 's/^#include <\(.*\)>/\1/' | sort -u |
     while read -r header; do
@@ -82,7 +83,7 @@ headers() {
 }
 for program in "${programs[@]}"; do
   name=${program##*/}
-  # Its link is made once more, for what the linker says that it takes from which archive.
+  # Links once more, for the linker's map of the archives that it uses.
   params=$(ls "$bin/$program"-*.params | head -n 1)
   (cd "$execution_root" && gcc "@$params" -Wl,--trace -o "$scratch/linked") >"$scratch/$name.trace"
   folders=(base proto rendezvous worker launcher third_party/system)
@@ -93,7 +94,7 @@ done
 
 cp -r packaging/debian "$tree/debian"
 cp packaging/debian/musterd.toml "$made/"
-# Who publishes packages, as Debian's tools are told it.
+# The publisher of the packages, from Debian's variables.
 maintainer="${DEBFULLNAME-Muster developers} <${DEBEMAIL-muster@localhost.localdomain}>"
 sed -i "s/^Maintainer: .*/Maintainer: $maintainer/" "$tree/debian/control"
 [ -n "$trainer" ] || sed -i '/^Package: muster-train$/,$d' "$tree/debian/control"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# From a fresh Debian 12 to a distributed training run: sets up, builds, and trains a small network on
-# Fashion-MNIST with two agents ("nodes") on this machine, two workers each. Logs and the checkpoint go to
-# muster-runs/.
+# From a fresh Debian 12 to a distributed training run: sets up, builds, and trains a small network
+# on Fashion-MNIST with two agents ("nodes") on this machine, two workers each. Logs and the
+# checkpoint go to muster-runs/.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -13,7 +13,7 @@ bin=$(bazel info --config=opt bazel-bin 2>/dev/null)
 out=$PWD/muster-runs/quickstart-$(date +%Y%m%d-%H%M%S)
 mkdir -p "$out"
 
-# The first agent hosts the rendezvous on a port of its own choosing (what is free now), the second finds it.
+# The first agent hosts the rendezvous on a currently free port, the second finds it.
 port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
 node() {
   "$bin/launcher/muster" run --nnodes=2 --nproc-per-node=2 --node-rank="$1" \

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Runs every test that links neither gRPC nor LibTorch under the sanitizers:
-#   scripts/sanitizers.sh [asan|tsan]      both, if none is named
+#   scripts/sanitizers.sh [asan|tsan]      default: both
 #     asan   AddressSanitizer, LeakSanitizer and UndefinedBehaviorSanitizer
-#     tsan   ThreadSanitizer; test/rendezvous/core:tsan_canary_test holds a race that must be reported, or a clean run
-#            would prove nothing
-# What Debian's gRPC and LibTorch do is not instrumented: ThreadSanitizer reports races in them that are none, and what
-# silences those would silence ours. From nothing it takes about half an hour for each on two cores. Exits with 0 if all
-# passed.
+#     tsan   ThreadSanitizer; test/rendezvous/core:tsan_canary_test has a race that must be
+#            reported, or a clean run would prove nothing
+# Debian's gRPC and LibTorch are not instrumented: ThreadSanitizer reports false races in them, and
+# suppressions would also hide ours. From scratch it takes about half an hour for each on two cores.
+# Exits with 0 if all passed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -19,7 +19,7 @@ case ${1-} in
     exit 2
     ;;
 esac
-# Builds of its own, so that those of every day need not be made again; the same cache.
+# An output base of its own, so that normal builds stay valid; the same cache.
 bazel() { command bazel --output_base="${XDG_CACHE_HOME:-$HOME/.cache}/muster/sanitizers" "$@"; }
 mapfile -t tests < <(bazel query --noshow_progress "tests(//test/...)
   except rdeps(//test/..., //third_party/system:grpc)
@@ -31,8 +31,7 @@ mapfile -t tests < <(bazel query --noshow_progress "tests(//test/...)
 failed=0
 for config in "${configs[@]}"; do
   echo "sanitizers: ${#tests[@]} tests with --config=$config"
-  # What is instrumented takes five times as long.
-  # A test that the sanitizer itself stands in the way of says so where it is declared.
+  # Instrumented code takes five times as long. Tests that a sanitizer makes impossible have a tag.
   bazel test --config="$config" --test_tag_filters="-no-$config" --experimental_convenience_symlinks=ignore \
     --test_timeout=300,900,1800,7200 --keep_going --test_output=errors --build_tests_only "${tests[@]}" || failed=1
 done

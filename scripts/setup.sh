@@ -1,21 +1,21 @@
 #!/usr/bin/env bash
-# Installs what Muster is built, run and tested with: Debian 12's own packages, nothing else.
-# Idempotent, asks nothing. Needs root or sudo where a package is missing.
+# Installs everything to build, run and test Muster: Debian 12's own packages, nothing else.
+# Idempotent, asks nothing. Needs root or sudo if a package is missing.
 #   scripts/setup.sh               everything
-#   scripts/setup.sh --no-tests    what building and running need
+#   scripts/setup.sh --no-tests    only for building and running
 set -euo pipefail
 
 packages=(
-  # The build: Bazel 4.2.3 and the rules that it loads.
+  # The build: Bazel 4.2.3 and its rules.
   bazel-bootstrap bazel-rules-java bazel-rules-proto g++ git
   # muster and musterd.
   libabsl-dev libboost1.81-dev libcli11-dev libfmt-dev libgrpc++-dev libncurses-dev libprotobuf-dev libspdlog-dev
   libsqlite3-dev libssl-dev nlohmann-json3-dev protobuf-compiler protobuf-compiler-grpc
-  # muster-train. The reference BLAS that LibTorch would bring along is 25 times slower than OpenBLAS.
+  # muster-train. LibTorch's default, the reference BLAS, is 25 times slower than OpenBLAS.
   dataset-fashion-mnist libcsv-dev libdeflate-dev libgloo-dev libopenblas0-pthread libpng-dev libtorch-dev
   libturbojpeg0-dev zlib1g-dev
 )
-# GoogleTest, real PyTorch workers, and what looks at processes from outside.
+# GoogleTest, real PyTorch workers, and tools that inspect processes.
 test_packages=(
   bsdextrautils clang-format cmake etcd-client etcd-server help2man iproute2 iptables libgmock-dev libgtest-dev make
   man-db openssh-client openssh-server procps python3 python3-torch slurm-client slurmctld slurmd strace tmux

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# The long checks, beyond what each test run can afford:
+# Long checks, beyond what each test run can afford:
 #   scripts/soak.sh [--sim-hours=10000] [--histories=500] [--no-mutants]
-# Simulated clusters (test/rendezvous/cluster): so many hours of chaos, an hour for each seed, on all
-# processors. Exits with 0 if nothing was found; else the output names the seed, with which the run
-# can be seen event by event (cluster_simulation --first-seed=SEED --seeds=1 --trace, and
-# --daemons=several for those of daemons that take turns).
-# Histories of the store (test/linearizability): so many, from real daemons under faults, each checked
-# for linearizability; 0: none. Before all, the mutants of the simulated code must each be caught.
-# The histories take some six minutes on two processors. One that fails is shown, and is left in the outputs of the test.
+# Simulated clusters (test/rendezvous/cluster): this many hours of chaos, one hour per seed, on all
+# CPUs. Exits with 0 if nothing was found; else the output names the seed, which shows the run event
+# by event (cluster_simulation --first-seed=SEED --seeds=1 --trace, and --daemons=several for leader
+# changes). Histories of the store (test/linearizability): this many, from real daemons under
+# faults, each checked for linearizability; 0: none. First, each mutant of the simulated code must
+# be caught. The histories take some six minutes on two CPUs. One that fails is shown, and kept in
+# the test's outputs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -32,14 +32,14 @@ soak_simulation() {
   echo "soak: simulating $sim_hours cluster hours"
   bazel build --config=soak //test/rendezvous/cluster:cluster_simulation
   local binary logs parts each pids=() failed=0
-  # A fifth of its time is malloc's.
+  # malloc takes a fifth of its time.
   local -x GLIBC_TUNABLES=glibc.malloc.tcache_count=2000:glibc.malloc.tcache_max=8192
   binary=$(bazel info --config=soak bazel-bin)/test/rendezvous/cluster/cluster_simulation
   logs=$(mktemp -d "${TMPDIR:-/tmp}/muster-soak.XXXXXX")
   parts=$(nproc)
   each=$(((sim_hours + parts - 1) / parts))
   for ((part = 0; part < parts; part++)); do
-    # One hour in six is that of daemons that take turns.
+    # Every sixth hour has daemons that take turns as leader.
     {
       "$binary" --first-seed=$((first_seed + part * each)) --seeds=$((each - each / 6)) &&
         "$binary" --daemons=several --first-seed=$((first_seed + part * each)) --seeds=$((each / 6))
@@ -66,7 +66,7 @@ soak_histories() {
 }
 
 # ------------------------------------------------------------------------------------- mutants
-# The simulation with one mistake each in the code that it simulates: says which check caught which.
+# The simulation, with one mistake in each run: prints which check caught it.
 soak_mutants() {
   ((mutants)) || return 0
   echo "soak: mutants"

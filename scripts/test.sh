@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Sets up, builds everything and runs every test. The last line counts test cases:
 #   N passed, M failed[, K skipped]
-# Exits with 0 only if none failed. Arguments are handed to `bazel test`.
+# Exits with 0 only if none failed. Arguments are passed to `bazel test`.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -12,10 +12,11 @@ bazel build "$@" "${targets[@]}"
 built=$?
 echo "test: running, and beside it a model of one's own"
 log=$(mktemp)
-# Asked now, as Bazel answers nothing else while it tests.
+# Asked before the tests, during which Bazel answers nothing else.
 MUSTER=$(bazel info bazel-bin 2>/dev/null)/launcher/muster
 export MUSTER
-# Two minutes of compiling, for which tests leave room; a process group, so that it ends with this script.
+# Two minutes of compiling, while the tests leave CPU time; a process group, so that it ends with
+# this script.
 setsid nice scripts/own_model.sh >"$log" 2>&1 &
 own=$!
 trap 'kill -- -$own 2>/dev/null; rm -f "$log"' EXIT

@@ -18,8 +18,8 @@ std::string Micros(Offset at) {
   return absl::StrFormat("%.3f", static_cast<double>(at.count()) / 1000);
 }
 
-// The lines of a trace. Perfetto looks threads up by their number alone, so no two have the same,
-// whichever process they are in; and none is 0, which is Linux' idle thread.
+// The lines of a trace. Perfetto identifies threads by number alone, so numbers are unique across
+// processes, and none is 0, Linux' idle thread.
 class Trace {
  public:
   struct Track {
@@ -35,7 +35,7 @@ class Trace {
     return process;
   }
 
-  // The thread of that name; a process' first thread has the number of the process.
+  // Adds a thread; a process' first thread has the number of the process.
   Track AddThread(int process, const std::string& name, bool is_first = false) {
     const Track track{process, is_first ? process : ++last_};
     Name("thread_name", track, name);
@@ -49,7 +49,7 @@ class Trace {
                      "}}"));
   }
 
-  // `scope`: "t" marks the thread, "g" all of the trace.
+  // `scope`: "t" marks the thread, "g" the whole trace.
   void Instant(Track track, const std::string& name, Offset at, const char* scope) {
     Add(absl::StrCat(R"({"ph":"i","name":)", JsonText(name), Of(track), R"(,"ts":)", Micros(at),
                      R"(,"s":")", scope, "\"}"));
@@ -85,7 +85,7 @@ void AddPhases(const RestartCost& cost, Trace::Track track, Trace& trace) {
   if (cost.progress) trace.Slice(track, "to first progress", *cost.started, *cost.progress, "");
 }
 
-// The node whose log has it need not be the one where the rank runs.
+// Its log may be that of another node than the rank's.
 bool IsOfJob(const Incident& incident) {
   return incident.kind == AgentEventKind::kStraggler ||
          incident.kind == AgentEventKind::kStragglerOver;
@@ -129,7 +129,7 @@ class NodeTracks {
     return found->second;
   }
 
-  // Where what happened to that rank, or if it is -1 to the node, belongs.
+  // The track of a rank, or of the agent if `rank` is -1.
   Trace::Track Of(int rank) { return rank >= 0 ? Rank(rank) : agent_; }
 
  private:
@@ -143,7 +143,7 @@ void AddRanks(const RoundSpan& round, const RoundNode& member, const Timeline& t
               NodeTracks& tracks, Trace& trace) {
   if (!member.started) return;
   const std::string name = absl::StrCat("round ", round.number);
-  // A log that ends shows how far it goes.
+  // A truncated log shows how far it goes.
   const Offset end = member.gone.value_or(timeline.nodes[member.node].last);
   for (int local = 0; local < member.workers; ++local) {
     const int rank = member.first_rank + local;
@@ -162,7 +162,7 @@ void AddRanks(const RoundSpan& round, const RoundNode& member, const Timeline& t
 std::string TraceView(const Timeline& timeline) {
   Trace trace;
   AddJob(timeline, trace);
-  // What happened to each node, and its parts in rounds.
+  // Incidents and rounds by node.
   std::vector<std::vector<const Incident*>> incidents(timeline.nodes.size());
   for (const Incident& incident : timeline.incidents) {
     if (!IsOfJob(incident)) incidents[incident.node].push_back(&incident);

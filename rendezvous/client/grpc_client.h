@@ -23,8 +23,8 @@ struct GrpcClientOptions {
   bool trust_refusals = false;
 };
 
-// The stream, the timer and the knocks of an Attendance (attendance.h), which decides everything:
-// one gRPC stream after another, the first opened by the first Join.
+// The stream, the timer and the probes of an AgentSession (agent_session.h), which decides
+// everything: one gRPC stream after another, the first opened by the first Join.
 //
 // `io` and `listener` must outlive it. Destroying it without Leave cuts the stream: the daemon
 // takes the node for lost when it does not come back.

@@ -1,4 +1,4 @@
-// What OpenSSL allocates, freed by itself.
+// Owning pointers to OpenSSL's objects.
 #pragma once
 
 #include <memory>

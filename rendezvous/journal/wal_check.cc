@@ -20,7 +20,7 @@ using Bytes = std::vector<unsigned char>;
 
 constexpr std::size_t kHeaderSize = 32;
 constexpr std::size_t kFrameHeaderSize = 24;
-// The last bit tells how the checksum reads words: 1 is big-endian.
+// The last bit is the byte order in which the checksum reads words: 1 is big-endian.
 constexpr std::uint32_t kMagic = 0x377f0682;
 constexpr std::uint32_t kVersion = 3007000;
 
@@ -34,7 +34,7 @@ std::uint32_t LittleEndian(const unsigned char* at) {
          std::uint32_t{at[0]};
 }
 
-// Runs through the whole log: each frame's goes on from that of the frame before.
+// Runs through the whole log: each frame's checksum continues that of the frame before.
 struct FrameChecksum {
   std::uint32_t first = 0;
   std::uint32_t second = 0;
@@ -70,7 +70,7 @@ std::uint64_t SaltAt(const unsigned char* at) {
   return std::uint64_t{BigEndian(at)} << 32 | BigEndian(at + 4);
 }
 
-// Nothing when the header is not one.
+// nullopt: not a valid header.
 std::optional<Header> ParseHeader(const unsigned char* bytes) {
   Header header;
   const std::uint32_t magic = BigEndian(bytes);
@@ -91,14 +91,14 @@ std::optional<Header> ParseHeader(const unsigned char* bytes) {
 
 struct Frame {
   std::uint64_t offset = 0;
-  // Pages in the database after the transaction, in the frame that commits it; 0 in the others.
+  // In the frame that commits a transaction: the database's pages after it; 0 in all others.
   std::uint32_t commit_size = 0;
-  // It belongs to this log, not to a former one whose place in the file was used again.
+  // Belongs to this log, not to a former one whose space was reused.
   bool is_current = false;
   FrameChecksum stored;
   Bytes bytes;
 
-  // The checksum that it should have, coming after a frame that has `seed`.
+  // Its correct checksum after a frame that ended with `seed`.
   FrameChecksum Compute(FrameChecksum seed, bool big_endian) const {
     seed.Add(bytes.data(), 8, big_endian);
     seed.Add(bytes.data() + kFrameHeaderSize, bytes.size() - kFrameHeaderSize, big_endian);
@@ -106,9 +106,8 @@ struct Frame {
   }
 };
 
-// Whether `frame`, which claims to commit nothing, has the checksum of one that commits a database
-// of `least` to `most` pages. The checksum is linear in that number, so one pass for each is not
-// needed.
+// Whether `frame`, which is not marked as a commit, has the checksum of a commit of a database of
+// `least` to `most` pages. The checksum is linear in that number, so one pass is enough for all.
 bool WasCommit(Frame frame, const FrameChecksum& seed, bool big_endian, std::uint32_t least,
                std::uint32_t most) {
   const auto with = [&](std::uint32_t pages) {
@@ -117,7 +116,7 @@ bool WasCommit(Frame frame, const FrameChecksum& seed, bool big_endian, std::uin
     }
     return frame.Compute(seed, big_endian);
   };
-  // As read by the checksum, which sees the four bytes in the machine's own order.
+  // As the checksum reads it: the four bytes in the machine's own order.
   const auto as_word = [&](std::uint32_t pages) {
     return big_endian ? pages : __builtin_bswap32(pages);
   };
@@ -135,11 +134,11 @@ bool WasCommit(Frame frame, const FrameChecksum& seed, bool big_endian, std::uin
   return false;
 }
 
-// Looks at the frames from the first bad one on for what shows that it was good once.
+// Looks for proof that the first bad frame was once good, from that frame on.
 class Evidence {
  public:
   // `seed`: the checksum of the frame before the bad one. `pages`: the database's size at the last
-  // commit before it, 0 when there was none.
+  // commit before it, 0 if there was none.
   Evidence(const Header& header, Frame bad, FrameChecksum seed, std::uint32_t pages)
       : header_(header),
         bad_(std::move(bad)),
@@ -149,19 +148,19 @@ class Evidence {
         before_(bad_.stored),
         commits_before_(bad_.is_current && bad_.commit_size != 0) {}
 
-  // Of the bad frame itself.
+  // Proof in the bad frame itself.
   bool OnBadFrame() const {
-    // Only the mark of the log it belongs to is wrong, which the checksum does not cover.
+    // Only the log's salt is wrong, which the checksum does not cover.
     return !bad_.is_current && computed_ == bad_.stored;
   }
 
-  // Of one frame after the other, each frame there is.
+  // Proof in a later frame; called for each in order.
   bool OnLaterFrame(const Frame& frame) {
     const bool is_next = std::exchange(is_next_, false);
     const FrameChecksum before = std::exchange(before_, frame.stored);
     const bool after_commit = std::exchange(commits_before_, frame.is_current && frame.commit_size);
     if (!frame.is_current) return false;
-    // It was written behind the frame before it as that one is, or as that one should be.
+    // It follows the frame before it, in that one's present or its original form.
     const bool linked = frame.Compute(before, header_.big_endian) == frame.stored ||
                         (is_next && frame.Compute(computed_, header_.big_endian) == frame.stored);
     if (!linked) return false;
@@ -208,7 +207,7 @@ absl::StatusOr<WalCheck> CheckWal(const WalReader& read, std::uint64_t size) {
   std::uint32_t pages = 0;
   FrameChecksum seed = header->checksum;
   std::optional<Evidence> evidence;
-  // Whether something follows the last commit that this log's writer began.
+  // Whether the log's writer began something after the last commit.
   bool torn = false;
   std::uint64_t bad_at = 0;
   Frame frame;
@@ -235,7 +234,7 @@ absl::StatusOr<WalCheck> CheckWal(const WalReader& read, std::uint64_t size) {
       evidence.emplace(*header, frame, seed, pages);
       bad_at = frame.offset;
       damaged = evidence->OnBadFrame();
-      // A frame of a former log is how a whole one ends.
+      // A frame of a former log is the normal end of a log.
       torn = torn || frame.is_current;
     }
     if (damaged) {

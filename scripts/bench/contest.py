@@ -4,9 +4,9 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
-# One measurement: the figure of each metric by the metric's name.
+# One measurement: each metric's value by its name.
 Figures = dict[str, float]
-# All measurements of a contest: contestant -> metric -> a figure for each round, in order.
+# All measurements of a contest: contestant -> metric -> one value per round, in order.
 Samples = dict[str, dict[str, list[float]]]
 
 
@@ -18,7 +18,8 @@ class Withdraws(Exception):
 class Contestant:
     name: str
     run: Callable[[], Figures]
-    # The most rounds it takes part in; 0: all. For a peer that needs minutes for what others do in milliseconds.
+    # The most rounds it takes part in; 0: all. For a peer that needs minutes where others need
+    # milliseconds.
     rounds: int = 0
 
 

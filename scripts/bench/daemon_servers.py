@@ -15,9 +15,9 @@ from pathlib import Path
 
 import tools
 
-# A thousand agents and some to spare, on both ends.
+# A thousand agents and some spare, on both ends.
 _DESCRIPTORS = 4096
-# The same of ten thousand: the daemon keeps a quarter for connections that are no agents' yet.
+# The same for ten thousand: the daemon reserves a quarter for connections that are not agents' yet.
 MANY_DESCRIPTORS = 16_384
 _READY_WITHIN_S = 30
 
@@ -78,7 +78,8 @@ def musterd(state_dir: Path | None = None, secure: bool = True, etcd_at: str = "
         elif secure:
             tools.run([tools.built("launcher/muster"), "token", "new", token_file])
         ready, write_end = os.pipe()
-        # No jobs are left when the context ends; if one is, because the load generator failed, nobody waits for it.
+        # No jobs are left when the context ends; if the load generator failed and one is, it is not
+        # waited for.
         command = [tools.built("rendezvous/musterd"), f"--listen={listen}", f"--ready-fd={write_end}",
                    "--drain-timeout=0", f"--token-file={token_file}" if token_file else "--insecure"]
         command += [f"--state-dir={state_dir}"] if state_dir else []

@@ -43,7 +43,7 @@ def main() -> None:
         if "stand-by" in how:
             etcd = running.enter_context(daemon_servers.etcd(_kept(running)))
             leader = running.enter_context(start(etcd_at=etcd.endpoint))
-            # The one whose metrics are asked for is there at the end.
+            # The daemon whose metrics are read exists at the end.
             daemon = running.enter_context(start(etcd_at=etcd.endpoint, stands_by_for=leader))
             where = [f"--endpoint={leader.endpoint},{daemon.endpoint}", f"--daemon-pid={leader.pid}", "--kill-daemon"]
         elif "kill" in how:

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Installs what scripts/bench.sh measures Muster against, and what it measures and draws with: Debian
-# 12's own packages. Their services are not started, and nothing else on the machine is changed.
+# Installs the peers of scripts/bench.sh and its tools for measuring and plotting: Debian 12's own
+# packages. Does not start their services, and changes nothing else on the machine.
 set -euo pipefail
 
 packages=(
-  # The peers: torchrun, mpiexec.hydra, mpirun, srun, etcd, pdsh; and what they reach hosts by.
+  # The peers: torchrun, mpiexec.hydra, mpirun, srun, etcd, pdsh; and how they reach hosts.
   python3-torch mpich openmpi-bin slurm-wlm etcd-server pdsh openssh-client openssh-server
   # Micro-benchmarks, plots.
   libbenchmark-dev python3-matplotlib

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs a command in a network namespace of its own, in which a daemon that listens on all addresses is reached from 200
-# addresses: whoever connects to 127.1.N.2 comes from 127.1.N.1. As root.
+# Runs a command in a network namespace of its own, where a daemon that listens on all addresses is
+# reached from 200 addresses: connections to 127.1.N.2 come from 127.1.N.1. Needs root.
 #
 # usage: many_hosts.sh COMMAND [ARGUMENT]...
 exec unshare --net sh -ec '

@@ -19,7 +19,7 @@ from torch.distributed.elastic.rendezvous.dynamic_rendezvous import DynamicRende
 
 RUN_ID = "bench"
 TIMEOUT = timedelta(seconds=300)
-# How often it is looked whether the others have joined. It costs the store a read each time.
+# How often to check whether the others have joined. Each check costs the store a read.
 LOOK_EVERY_S = 0.02
 
 
@@ -61,7 +61,7 @@ def main(nodes: int) -> None:
     if sorted(ranks) != list(range(nodes)):
         sys.exit(f"the ranks are {ranks}")
     print(json.dumps({"agents": nodes, "gathering_s": gathering, "last_join_s": last_join}), flush=True)
-    # Its handlers' threads go on with their heartbeats.
+    # Its handlers' threads keep sending heartbeats.
     os._exit(0)
 
 

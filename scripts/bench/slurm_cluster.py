@@ -11,8 +11,8 @@ from pathlib import Path
 
 import tools
 
-# Nothing that costs a launch time and that it could do without: no authentication, no accounting, no control groups,
-# no CPU binding. On ports that nobody has now, on loopback.
+# Without anything optional that costs a launch time: no authentication, no accounting, no control
+# groups, no CPU binding. On free ports of loopback.
 CONFIG = """\
 ClusterName=bench
 SlurmctldHost={host}(127.0.0.1)

@@ -32,7 +32,7 @@ class Cluster:
             raise CannotRun("network namespaces with an sshd in them take root")
         self.names = [f"node{i}" for i in range(hosts)]
         self.folder = Path(tempfile.mkdtemp(prefix="muster-hosts-"))
-        # Where ssh's connections are kept, with a path that is short enough for their sockets.
+        # Where ssh keeps connections, with a path short enough for sockets.
         self.runtime = self.folder / "run"
         self.runtime.mkdir(mode=0o700)
         self.environment = {**os.environ, "PATH": f"{self.folder}/bin:/usr/local/bin:/usr/bin:/bin",
@@ -106,7 +106,7 @@ class OwnProgram:
         folder = cluster.folder / "typed"
         folder.mkdir()
         self.path = str(folder / Path(program).name)
-        # A file system that is mounted for that machine alone.
+        # A file system mounted for that machine alone.
         self.pid = cluster._start(cluster.command([
             "unshare", "--mount", "sh", "-c",
             'mount -t tmpfs tmpfs "$1" && cp "$2" "$1/" && echo ready && exec sleep infinity',

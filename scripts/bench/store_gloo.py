@@ -16,7 +16,7 @@ _SEQUENCE = f"{_PREFIX}/0/SEQ_NUM_STORE_KEY"
 _ADDRESS_BYTES = 136  # of one peer, in gloo's 2022 version
 _RANK = "import torch.distributed as d; d.init_process_group('gloo')"
 
-# A request: operation, key, and the number that an add adds, or of the bytes that a set sets.
+# A request: operation, key, and the number to add, or the number of bytes to set.
 Step = tuple[str, str, int]
 
 
@@ -51,7 +51,7 @@ def write(ranks: int, file: Path) -> int:
 def check(ranks: int, store_port: int) -> None:
     """Lets so many real ranks start over the store at `store_port`, and exits if they do not send traffic()."""
     recorded = sorted(map(_without_polls, _record(ranks, store_port)))
-    # Who reads the barrier's counter too early reads it again: how often differs each time.
+    # A rank that reads the barrier's counter too early reads it again: how often differs each time.
     expected = sorted([step for step in steps if step[0] != "gather"] for steps in traffic(ranks))
     if recorded == expected:
         return

@@ -13,7 +13,7 @@ import results
 import tools
 
 TORCH = "torch"
-# PyTorch's own server lives in the process that says is_master. It serves until its standard input ends.
+# PyTorch's own server lives in the process with is_master. It serves until its standard input ends.
 _TORCH_SERVER = """
 import datetime, sys
 import torch.distributed as d
@@ -21,7 +21,7 @@ store = d.TCPStore("127.0.0.1", 0, None, True, datetime.timedelta(seconds=300), 
 print(store.port, flush=True)
 sys.stdin.read()
 """
-# Thousand that wait, 900 that are idle, and some to spare.
+# A thousand that wait, 900 that are idle, and some spare.
 _DESCRIPTORS = 4096
 
 

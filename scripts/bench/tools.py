@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-# What a report calls a peer -> Debian's package of it. scripts/bench/install_peers.sh installs these.
+# A peer's name in reports -> its Debian package, installed by scripts/bench/install_peers.sh.
 PACKAGES = {
     "torch": "python3-torch", "mpiexec.hydra": "mpich", "mpirun": "openmpi-bin", "slurm": "slurm-wlm",
     "etcd": "etcd-server", "pdsh": "pdsh", "sshd": "openssh-server",

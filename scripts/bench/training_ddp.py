@@ -68,7 +68,7 @@ def train(model: str, batch_size: int, steps: int, report_every: int, data_dir: 
     sampler = DistributedSampler(labels, world_size, rank, seed=SEED)
 
     torch.manual_seed(SEED)
-    # Convolutions and pooling are faster with the channels innermost, in Python as in muster-train.
+    # Convolutions and pooling are faster with channels last, in Python as in muster-train.
     net = models.IMAGES[model][0]().to(memory_format=torch.channels_last)
     ddp = nn.parallel.DistributedDataParallel(net, gradient_as_bucket_view=True)
     optimizer = torch.optim.SGD(net.parameters(), LEARNING_RATE, MOMENTUM)
@@ -81,7 +81,7 @@ def train(model: str, batch_size: int, steps: int, report_every: int, data_dir: 
         epoch += 1
         for batch in torch.tensor(list(sampler)).split(batch_size // world_size):
             phases.enter("data")
-            # With one channel both layouts are the same bytes; this says which one is meant.
+            # With one channel both layouts are the same bytes; this selects one.
             pixels, targets = images[batch].view(-1, 28, 28, 1).permute(0, 3, 1, 2), labels[batch]
             optimizer.zero_grad(set_to_none=True)
             phases.enter("forward")

@@ -110,7 +110,7 @@ def tensor(net):
     for block in net.transformer["h"]:
         parallelize_module(block, mesh, {"attn.c_attn": ColwiseParallel(), "attn.c_proj": RowwiseParallel(),
                                          "mlp.c_fc": ColwiseParallel(), "mlp.c_proj": RowwiseParallel()})
-    # Fused AdamW takes either DTensors or plain ones.
+    # Fused AdamW accepts either DTensors or plain tensors, not a mix.
     split = [parameter for parameter in net.parameters() if hasattr(parameter, "full_tensor")]
     whole = [parameter for parameter in net.parameters() if not hasattr(parameter, "full_tensor")]
     return stepping(net, torch.optim.AdamW([{"params": split}, {"params": whole}], **adamw()))
@@ -151,7 +151,7 @@ def main(way, shape, path):
     for block in net.transformer["h"]:
         block.attn = Attention(block.attn, context)
     shares = ranks if way in ("zero", "fsdp") else 1  # of a batch
-    # Of the losses that ranks have, each sample's is to count once.
+    # Each sample's loss must count once over all ranks.
     counts = shares > 1 or rank == (ranks - 1 if way == "pipeline" else 0)
     step_on = pipeline(net, shape["micro_batches"]) if way == "pipeline" else globals()[way](net)
 

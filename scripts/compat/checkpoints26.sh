@@ -1,18 +1,20 @@
 #!/usr/bin/env bash
-# Exchanges checkpoints between muster-train's reader and writer and the PyTorch of Debian 13 (python3-torch 2.6), both
-# ways, in the folder that scripts/compat/torch26.sh makes. Not part of scripts/test.sh: needs that folder, and root.
+# Exchanges checkpoints between muster-train's reader and writer and the PyTorch of Debian 13
+# (python3-torch 2.6), both ways, in the folder of scripts/compat/torch26.sh. Not part of
+# scripts/test.sh: needs that folder, and root.
 #
 # usage: scripts/compat/checkpoints26.sh [FOLDER]      default: /var/tmp/muster-debian13
 #
-# The files are those of test/trainer/io/interop_test, which does the same with this machine's PyTorch; 2.6 reads
-# ours with weights_only=True. Ends with the speed of both on this machine, in memory (a tmpfs).
+# The files are those of test/trainer/io/interop_test.cc, which does the same with this machine's
+# PyTorch; 2.6 reads ours with weights_only=True. Ends with the speed of both on this machine, in
+# memory (a tmpfs).
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 root=${1:-/var/tmp/muster-debian13}
 [ "$(id -u)" = 0 ] || { echo "checkpoints26.sh: chroot needs root; run it as root" >&2; exit 2; }
 [ -e "$root/.complete" ] || { echo "checkpoints26.sh: $root is missing; scripts/compat/torch26.sh makes it" >&2; exit 2; }
 
-# Starts again with mounts of its own, which end with the script and leave those of others alone.
+# Restarts itself with mounts of its own, which end with the script and do not affect others.
 if [ $# -lt 2 ]; then
   bazel build //test/trainer/io:interop_program
   exec unshare --mount scripts/compat/checkpoints26.sh "$root" "$(bazel info bazel-bin)/test/trainer/io/interop_program"

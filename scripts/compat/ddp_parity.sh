@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# Trains muster-train's convnet for an epoch of Fashion-MNIST with 2 ranks, once with muster-train and once with
-# Python's DistributedDataParallel, and compares every weight: the difference has to be 0.0. By SGD, then by AdamW,
-# and both again with the optimizer's state shared (--zero 1, ZeroRedundancyOptimizer); takes several minutes.
+# Trains muster-train's convnet for an epoch of Fashion-MNIST with 2 ranks, once with muster-train
+# and once with Python's DistributedDataParallel, and compares every weight: the difference must be
+# 0.0. With SGD, then AdamW, and both again with sharded optimizer state (--zero 1,
+# ZeroRedundancyOptimizer). Takes several minutes.
 #
 # usage: scripts/compat/ddp_parity.sh [STEPS]      default: the whole epoch
 #
-# Needs python3-torch and dataset-fashion-mnist of Debian; MUSTER_TRAIN may name a muster-train that is built already.
+# Needs Debian's python3-torch and dataset-fashion-mnist; MUSTER_TRAIN may name an existing
+# muster-train.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 steps=${1:-0}
@@ -18,7 +20,7 @@ fi
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 
-# ranks COMMAND...: runs it as 2 ranks that meet at a port that was free a moment ago.
+# ranks COMMAND...: runs it as 2 ranks that meet at a port that was free just before.
 ranks() {
   local port rank pids=() status=0
   port=$(/usr/bin/python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
@@ -34,7 +36,7 @@ ranks() {
 
 script=test/trainer/app/testdata/ddp_parity.py
 failed=0
-# parity FLAG...: trains both ways with the flags, which both know, and compares.
+# parity FLAG...: trains both ways with the flags, which both accept, and compares.
 parity() {
   local flags=(--data "$data" --max-steps "$steps" --batch-size 128 --seed 0 "$@")
   echo "$*"
@@ -44,7 +46,7 @@ parity() {
 }
 parity --algorithm sgd --lr 0.02 --momentum 0.9
 parity --algorithm adamw --lr 0.001 --weight-decay 0.01
-# The same with the optimizer's state shared: ZeroRedundancyOptimizer.
+# The same with sharded optimizer state: ZeroRedundancyOptimizer.
 parity --algorithm sgd --lr 0.02 --momentum 0.9 --zero 1
 parity --algorithm adamw --lr 0.001 --weight-decay 0.01 --zero 1
 exit $failed

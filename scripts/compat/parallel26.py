@@ -153,7 +153,8 @@ def pipeline():
     compare("torch.distributed.pipelining's GPipe and --mesh pp=2", "pp", own)
 
 
-# muster-train draws where the windows of an epoch begin: that one process has the same gradients shows where.
+# muster-train picks a random start for an epoch's windows: the shift at which one process has equal
+# gradients reveals it.
 for shift in range(CONTEXT):
     inputs, targets = windows(shift)
     alone = fresh()

@@ -1,19 +1,20 @@
 #!/usr/bin/env bash
-# Compares the gradients of muster-train's ways to share a model with those of the PyTorch of Debian 13 (python3-torch
-# 2.6) on the same weights and text, in float64: tensor parallelism with DTensor's, --zero 3 with FSDP1, and a pipeline
-# with torch.distributed.pipelining's GPipe. None may differ by more than 1e-6. Not part of scripts/test.sh: needs the
-# folder that scripts/compat/torch26.sh makes, and root.
+# Compares the gradients of muster-train's ways to split a model with those of the PyTorch of Debian
+# 13 (python3-torch 2.6) on the same weights and text, in float64: tensor parallelism with
+# DTensor's, --zero 3 with FSDP1, and a pipeline with torch.distributed.pipelining's GPipe. None may
+# differ by more than 1e-6. Not part of scripts/test.sh: needs the folder of
+# scripts/compat/torch26.sh, and root.
 #
 # usage: scripts/compat/parallel26.sh [FOLDER]      default: /var/tmp/muster-debian13
 #
-# MUSTER_TRAIN may name a muster-train that is built already.
+# MUSTER_TRAIN may name an existing muster-train.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 root=${1:-/var/tmp/muster-debian13}
 [ "$(id -u)" = 0 ] || { echo "parallel26.sh: chroot needs root; run it as root" >&2; exit 2; }
 [ -e "$root/.complete" ] || { echo "parallel26.sh: $root is missing; scripts/compat/torch26.sh makes it" >&2; exit 2; }
 
-# Starts again with mounts of its own, which end with the script and leave those of others alone.
+# Restarts itself with mounts of its own, which end with the script and do not affect others.
 if [ $# -lt 2 ]; then
   binary=${MUSTER_TRAIN:-}
   if [ -z "$binary" ]; then
@@ -45,8 +46,8 @@ ranks() {
   for rank in "${!pids[@]}"; do wait "${pids[$rank]}" || status=$?; done
   return $status
 }
-# train NAME RANKS FLAGS...: a step from the first parameters on; with a learning rate of 1 it leaves them less the
-# gradient.
+# train NAME RANKS FLAGS...: one step from the initial parameters; with a learning rate of 1 it
+# subtracts the gradient.
 train() {
   local name=$1 count=$2
   shift 2
@@ -54,7 +55,7 @@ train() {
     --data "$files/text" --test-data "$files/text" --batch-size 8 --max-steps 1 --no-eval --dtype float64 --threads 1 \
     --momentum 0 --lr 1 --checkpoint "$files/$name.pt" "$@" || { cat "$files"/rank*.log >&2; exit 1; }
 }
-# So little that nothing changes.
+# So small that nothing changes.
 train init 1 --lr 1e-30
 train alone 1
 train tp 2 --mesh tp=2

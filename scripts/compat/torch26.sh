@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
-# Runs the scripts of test/e2e/torch under Muster with the PyTorch of Debian 13 (python3-torch 2.6), in a folder
-# that holds a Debian 13 of its own. Not part of scripts/test.sh: the folder takes about 3 GB and needs root.
+# Runs the scripts of test/e2e/torch under Muster with the PyTorch of Debian 13 (python3-torch 2.6),
+# in a folder with a Debian 13 of its own. Not part of scripts/test.sh: the folder takes about 3 GB
+# and needs root.
 #
-# usage: scripts/compat/torch26.sh [FOLDER]      default: /var/tmp/muster-debian13; kept for the next time
+# usage: scripts/compat/torch26.sh [FOLDER]      default: /var/tmp/muster-debian13; kept
 #
-# That build of PyTorch lacks libuv, which it asks for as a client of the agent's store, so the workers serve
-# theirs: --worker-store=worker, with USE_LIBUV=0 as under any launcher. Each script runs a second time with the
-# agent's store and PyTorch told not to ask (no_libuv/sitecustomize.py), so that its protocol is seen, too, and a third time
-# with that store behind a tunnel.
+# This build of PyTorch lacks libuv, but requests it as a client of the agent's store, so the
+# workers serve theirs: --worker-store=worker, with USE_LIBUV=0 as under any launcher. Each script
+# runs a second time with the agent's store and PyTorch told not to request libuv
+# (no_libuv/sitecustomize.py), to cover its protocol, too, and a third time with that store behind a
+# tunnel.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 root=${1:-/var/tmp/muster-debian13}

@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# Builds muster-train by trainer/CMakeLists.txt against the LibTorch of Debian 13 (2.6), in the folder that
-# scripts/compat/torch26.sh makes, and trains with it. Not part of scripts/test.sh: needs that folder, and root.
+# Builds muster-train with trainer/CMakeLists.txt against the LibTorch of Debian 13 (2.6), in the
+# folder of scripts/compat/torch26.sh, and trains with it. Not part of scripts/test.sh: needs that
+# folder, and root.
 #
 # usage: scripts/compat/trainer26.sh [FOLDER [build]]      default: /var/tmp/muster-debian13
 #
-# With `build` it only builds, into FOLDER/opt/trainer26/build, as scripts/bench.sh parallel wants it.
-# The packages and the build are kept in the folder; the first time, a hundred files are compiled. Two ranks train over
-# Gloo and over shared memory and must have the same losses; a rank is killed, and the training that
-# goes on must end as if it had not been; Python's DistributedDataParallel must come to the same weights, by SGD and
-# by AdamW.
+# With `build` it only builds, into FOLDER/opt/trainer26/build, for scripts/bench.sh parallel.
+# Packages and build are kept in the folder; the first run compiles a hundred files. Two ranks train
+# over Gloo and over shared memory and must have the same losses; a rank is killed, and the resumed
+# training must end as if it had not been; Python's DistributedDataParallel must reach the same
+# weights, with SGD and with AdamW.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 root=${1:-/var/tmp/muster-debian13}
@@ -30,8 +31,8 @@ case ${2:-start} in
         exit 1
       }
     fi
-    # Starts again with mounts, processes and a network of its own. All of them end with the script, and nothing
-    # but loopback can be reached.
+    # Restarts itself with mounts, processes and a network of its own. They end with the script, and
+    # only loopback can be reached.
     exec unshare --mount --net --pid --fork --kill-child scripts/compat/trainer26.sh "$root" check "${2-}"
     ;;
   install)
@@ -64,8 +65,9 @@ echo "ok   trainer/CMakeLists.txt builds muster-train ($(grep -c 'warning:' "$ro
 if [ "${3-}" = build ]; then exit; fi
 
 cp test/trainer/app/testdata/ddp_parity.py "$root/tmp/"
-# pair.py KILL_AT COMMAND...: runs the command as two ranks; kills the second as soon as it has done step KILL_AT, if
-# that is not 0. Exit code 0 when the ranks ended as they should: well, or with an error of the one that is left.
+# pair.py KILL_AT COMMAND...: runs the command as two ranks; kills the second once it has done step
+# KILL_AT, unless that is 0. Exits with 0 if the ranks ended as they should: well, or with an error
+# of the remaining one.
 cat >"$root/tmp/pair.py" <<'PYTHON'
 import os, socket, subprocess, sys
 
@@ -94,7 +96,7 @@ PYTHON
 
 failed=0
 : >"$root/tmp/difference"
-# verdict WHAT RC LOG...: says whether it went well, and what the logs say if not.
+# verdict WHAT RC LOG...: prints whether it went well, and the logs if not.
 verdict() {
   if [ "$2" = 0 ]; then
     echo "ok   $1"
@@ -105,14 +107,15 @@ verdict() {
   fi
   : >"$root/tmp/difference"
 }
-# pair NAME KILL_AT COMMAND...: as two ranks; what they say goes to NAME.log.
+# pair NAME KILL_AT COMMAND...: as two ranks; their output goes to NAME.log.
 pair() { inside python3 /tmp/pair.py "${@:2}" >>"$root/tmp/$1.log" 2>&1; }
-# train NAME KILL_AT FLAGS...: two ranks of muster-train, whose losses go to NAME.losses and weights to NAME.pt.
+# train NAME KILL_AT FLAGS...: two ranks of muster-train; losses go to NAME.losses and weights to
+# NAME.pt.
 train() {
   pair "$1" "$2" $place/build/muster-train --dataset=generated --no-eval --seed=3 --epochs=8 --max-steps=120 \
     --loss-log="/tmp/$1.losses" --checkpoint="/tmp/$1.pt" "${@:3}"
 }
-# same_losses ONE OTHER: whether both have a loss for each of the steps, and the same.
+# same_losses ONE OTHER: whether both have the same loss for each of the steps.
 same_losses() {
   [ "$(wc -l <"$root/tmp/$1.losses")" = 120 ] &&
     diff "$root/tmp/$1.losses" "$root/tmp/$2.losses" | head -5 >"$root/tmp/difference" && [ ! -s "$root/tmp/difference" ]
@@ -136,7 +139,7 @@ rc=0
 verdict "a rank killed after step 45, and the training gone on: losses and weights as without" $rc \
   "$root"/tmp/{resumed.log,difference}
 
-# gpt NAME COMMAND...: a GPT in float64 by that command, whose losses go to NAME.losses.
+# gpt NAME COMMAND...: a GPT in float64 with that command; losses go to NAME.losses.
 gpt() {
   "${@:2}" $place/build/muster-train --model gpt --data $place/source/README.md --layers 2 --heads 4 --width 64 \
     --context 32 --batch-size 8 --dtype float64 --max-steps 20 --no-eval --algorithm adamw --lr 0.001 --threads 1 \
@@ -155,7 +158,7 @@ PYTHON
 verdict "two tensor ranks have the losses of one process, with LibTorch's own attention (float64, 20 steps)" $rc \
   "$root"/tmp/{gpt.log,difference}
 
-# parity WHAT FLAG...: Fashion-MNIST with the flags, by muster-train and by Python.
+# parity WHAT FLAG...: Fashion-MNIST with the flags, with muster-train and with Python.
 parity() {
   local rc=0 flags=(--data /usr/share/datasets/fashion-mnist --seed 0 "${@:2}")
   rm -f "$root"/tmp/{muster,python}.pt
@@ -169,7 +172,7 @@ parity() {
 }
 parity "SGD, 20 steps" --max-steps 20 --batch-size 128 --lr 0.02 --momentum 0.9
 parity "AdamW, 20 steps" --algorithm adamw --max-steps 20 --batch-size 128 --lr 0.001 --weight-decay 0.01
-# The first step at which the two ways to take AdamW's root differ is the 1270th; only float64 shows it.
+# The two ways to compute AdamW's root first differ at step 1270; only float64 shows it.
 parity "AdamW, 1280 steps in float64" --algorithm adamw --dtype float64 --max-steps 1280 --batch-size 2 --lr 0.001 \
   --weight-decay 0.01
 exit $failed

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# Builds muster-train by trainer/CMakeLists.txt against a LibTorch with CUDA and NCCL, Debian 13's (libtorch-cuda-dev 2.6,
-# CUDA 12.4, NCCL 2.22 of contrib and non-free), and runs what runs without a GPU. Not part of scripts/test.sh: the
-# folder takes 11 GB, 3 of them over the network the first time, and needs root. scripts/gpu_checks.sh is what runs where
-# there is a GPU.
+# Builds muster-train with trainer/CMakeLists.txt against a LibTorch with CUDA and NCCL, Debian 13's
+# (libtorch-cuda-dev 2.6, CUDA 12.4, NCCL 2.22 of contrib and non-free), and runs what works without
+# a GPU. Not part of scripts/test.sh: the folder takes 11 GB, 3 of them over the network the first
+# time, and needs root. scripts/gpu_checks.sh is for machines with a GPU.
 #
-# usage: scripts/compat/trainer_cuda.sh [FOLDER]      default: /var/tmp/muster-cuda13; kept for the next time
+# usage: scripts/compat/trainer_cuda.sh [FOLDER]      default: /var/tmp/muster-cuda13; kept
 #
-# Debian has no cuDNN, only a program that loads it down, so the script makes a library of that name from the symbols
-# that LibTorch lacks. Every function of it ends the process: it serves for linking and for what reaches no device.
+# Debian has no cuDNN, only a program that downloads it, so the script builds a library of that name
+# from the symbols that LibTorch lacks. Each of its functions exits the process: it serves for
+# linking, and for code that reaches no device.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 root=${1:-/var/tmp/muster-cuda13}
@@ -29,8 +30,8 @@ case ${2:-start} in
         exit 1
       }
     fi
-    # Starts again with mounts, processes and a network of its own. All of them end with the script, and nothing
-    # but loopback can be reached.
+    # Restarts itself with mounts, processes and a network of its own. They end with the script, and
+    # only loopback can be reached.
     exec unshare --mount --net --pid --fork --kill-child scripts/compat/trainer_cuda.sh "$root" check
     ;;
   install)
@@ -39,7 +40,7 @@ case ${2:-start} in
     cp /etc/apt/apt.conf.d/* "$root/etc/apt/apt.conf.d/" 2>/dev/null || true
     cp /etc/resolv.conf "$root/etc/"
     mount -t proc proc "$root/proc"
-    # One of the packages would fetch cuDNN from its maker.
+    # One of the packages would download cuDNN from its vendor.
     echo "nvidia-cudnn nvidia-cudnn/question select I Decline" | inside debconf-set-selections
     # shellcheck disable=SC2086 # the packages are words
     inside DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $packages
@@ -59,7 +60,7 @@ mount --bind . "$root$place/source"
 mount -o remount,bind,ro "$root$place/source"
 
 failed=0
-# verdict WHAT RC LOG...: says whether it went well, and what the logs say if not.
+# verdict WHAT RC LOG...: prints whether it went well, and the logs if not.
 verdict() {
   if [ "$2" = 0 ]; then
     echo "ok   $1"
@@ -70,7 +71,7 @@ verdict() {
   fi
 }
 
-# cuDNN's symbols, under their version, in a library of that name.
+# cuDNN's symbols with their version, in a library of that name.
 cuda=/usr/lib/x86_64-linux-gnu/libtorch_cuda.so
 symbols=$(inside nm -D --undefined-only $cuda | sed -n 's/.* \(cudnn[A-Za-z0-9_]*\)@libcudnn\.so\.9$/\1/p')
 {
@@ -109,7 +110,8 @@ run() { # SECONDS COMMAND...: with the library that is none
 train=$place/build/muster-train
 tiny=(--dataset=generated --model=mlp --seed=3 --batch-size=8 --epochs=8)
 
-# rank RANK WORLD FLAG...: one rank, whose words go to rank-RANK.log and rank-RANK.json; prints its exit code.
+# rank RANK WORLD FLAG...: one rank, whose output goes to rank-RANK.log and rank-RANK.json; prints
+# its exit code.
 rank() {
   local rc=0
   run 120 env RANK="$1" WORLD_SIZE="$2" LOCAL_RANK="$1" LOCAL_WORLD_SIZE="$2" MASTER_ADDR=127.0.0.1 MASTER_PORT=29517 \
@@ -123,7 +125,7 @@ pair() {
   wait $!
   paste -d ' ' "$root/tmp/first" "$root/tmp/second"
 }
-# Whether rank RANK has said one sentence, with WORDS in it, and in its error file, too.
+# Whether rank RANK has printed one sentence with WORDS in it, also to its error file.
 sentence() { # RANK WORDS
   [ "$(grep -c '^muster-train: rank' "$root/tmp/rank-$1.log")" = 1 ] &&
     grep -q "^muster-train: rank $1: $2" "$root/tmp/rank-$1.log" && grep -q "$2" "$root/tmp/rank-$1.json"

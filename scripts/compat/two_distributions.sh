@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# One job on hosts of two distributions: `muster run --hosts=node0:2,node1:2`, where node0 is this Debian and node1's
-# sshd, and whatever it starts, is in the Debian 13 that scripts/compat/torch26.sh makes, to which Muster is sent.
+# One job on hosts of two distributions: `muster run --hosts=node0:2,node1:2`, where node0 is this
+# Debian; node1's sshd, and everything it starts, is in the Debian 13 of scripts/compat/torch26.sh,
+# to which Muster is sent.
 #
 # usage: scripts/compat/two_distributions.sh [ROOT]
 #
-# MUSTER names the program (default: bazel-bin/launcher/muster). Needs root. Installs openssh-server in ROOT where it is
-# missing. Hosts are the network namespaces of test/e2e/ssh_hosts.sh; nothing is left when it has ended.
+# MUSTER names the program (default: bazel-bin/launcher/muster). Needs root. Installs openssh-server
+# in ROOT if it is missing. Hosts are the network namespaces of test/e2e/ssh_hosts.sh; nothing is
+# left afterwards.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 root=${1:-/var/tmp/muster-debian13}
@@ -21,7 +23,7 @@ if [ "${INSIDE-}" != 1 ]; then
     chroot "$root" env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 sh -c \
       'apt-get update -qq && apt-get install -y -qq --no-install-recommends openssh-server' >/dev/null
   fi
-  # Whatever is started has these namespaces, and ends with the first of their processes.
+  # Everything below runs in these namespaces, and ends with their first process.
   INSIDE=1 exec unshare --mount --pid --fork --kill-child --mount-proc "$0" "$@"
 fi
 
@@ -36,7 +38,7 @@ typed=$!
 read -r ready <"$folder/ready"
 [ "$ready" = ready ]
 
-# node1, once more, in the other root.
+# node1 again, in the other root.
 kill "$(cat "$folder/hosts/node1.sshd")"
 mount -t proc proc "$root/proc"
 mount --bind /dev "$root/dev"

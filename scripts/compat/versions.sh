@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Agents of this version with the daemon of another, and the other way round: the faults that every run of the tests goes
-# through (test/chaos/ci.py), each of which starts, fails and restarts a job. As root, or where users may make namespaces.
+# Agents of this version with the daemon of another, and vice versa: the faults of every test run
+# (test/chaos/ci.py), each of which starts, fails and restarts a job. Needs root, or user
+# namespaces.
 #
 #   scripts/compat/versions.sh COMMIT         builds the other version from a commit: some minutes
-#   scripts/compat/versions.sh FOLDER         takes `muster` and `musterd` from a folder
+#   scripts/compat/versions.sh FOLDER         uses `muster` and `musterd` from a folder
 #   scripts/compat/versions.sh COMMIT F1 F12  these cases of the matrix instead (scripts/chaos.sh --list)
 #
 # MUSTER_BIN names a folder with this version's programs, instead of building them.
@@ -17,7 +18,7 @@ cases=("$@")
 scratch=$(mktemp -d)
 trap 'git worktree remove --force "$scratch/source" 2>/dev/null || true; rm -rf "$scratch"' EXIT
 
-# build FOLDER: what is built in the working directory is put there
+# build FOLDER: builds the working directory, and copies the result there
 build() {
   bazel build --config=opt --experimental_convenience_symlinks=ignore //launcher:muster //rendezvous:musterd
   local built

@@ -12,7 +12,7 @@ from typing import Callable
 import tools
 from tools import Failed, Place, Skipped, at_most, far_apart, losses, train
 
-# In float64 it does not matter in which order a GPU adds up.
+# In float64 the order of a GPU's additions does not matter.
 EXACT = ["--dataset=idx", "--model=cnn", "--dtype=float64", "--batch-size=64", "--lr=0.02", "--max-steps=40",
          "--optimizer=reference"]
 

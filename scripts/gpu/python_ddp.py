@@ -54,7 +54,7 @@ def main(flags: argparse.Namespace) -> None:
     dtype = getattr(torch, flags.dtype)
     images = idx(flags.data + "/train-images-idx3-ubyte.gz").unsqueeze(1)
     labels = idx(flags.data + "/train-labels-idx1-ubyte.gz").long()
-    # As muster-train: those of the training images, to four decimals.
+    # As in muster-train: those of the training images, to four decimals.
     shares = images.double().div(255)
     mean, deviation = round(shares.mean().item(), 4), round(shares.std(unbiased=False).item(), 4)
     torch.manual_seed(0)
@@ -70,7 +70,7 @@ def main(flags: argparse.Namespace) -> None:
         epoch += 1
         for batch in torch.tensor(list(sampler)).split(flags.batch_size // world_size):
             pixels = images[batch].float().div(255).sub(mean).div(deviation)
-            # With one channel both layouts are the same bytes; this says which one is meant.
+            # With one channel both layouts are the same bytes; this selects one.
             pixels = pixels.view(-1, 28, 28, 1).permute(0, 3, 1, 2).to(dtype)
             pixels, targets = pixels.to(device), labels[batch].to(device)
             optimizer.zero_grad(set_to_none=True)

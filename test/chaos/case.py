@@ -27,10 +27,10 @@ class Case:
     run: Callable[["Trial"], None]
     goals: Goals = Goals()
     torchrun: str = "not tried"
-    # A part of what who looks at the job is shown, by `muster status`, page, metrics and `muster replay`, as the cause
-    # of a round's end or of the job's; "": that none has ended. None: there is no job, or nobody who could show it.
+    # Part of the cause of a round's or the job's end, as `muster status`, the page, metrics and
+    # `muster replay` show it; "": no end. None: there is no job, or nothing that could show it.
     shows: str | None = ""
-    # What is shown of a rank whose round goes on, as long as it lasts (Trial.sees_trouble): a part of it.
+    # Part of the trouble that is shown of a rank while its round runs (Trial.sees_trouble).
     trouble: str = ""
     detects: str = ""  # What the detection figure is; by default: until every remaining agent knows.
     recovers: str = ""  # What the recovery figure is; by default: until every worker of the next round runs.

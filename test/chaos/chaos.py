@@ -27,7 +27,7 @@ from trial import Outcome, Trial
 
 _SKIPPED = 77
 _REPEAT = 20
-# A case that fails as often as this is not repeated any more.
+# A case that failed this often is not repeated.
 _ENOUGH_FAILURES = 3
 _DOCS = Path("docs/faults.md")
 

@@ -1,5 +1,6 @@
 #!/bin/sh
-# The cases of test/chaos/ci.py, once each. Where network namespaces are not allowed it says so and passes.
+# The cases of test/chaos/ci.py, once each. Passes with a message if network namespaces are not
+# permitted.
 set -u
 MUSTER=launcher/muster MUSTERD=rendezvous/musterd
 CHAOS_WORKER=test/chaos/chaos_worker CLOCK_SKEW=test/chaos/libclock_skew.so

@@ -1,19 +1,22 @@
-// The worker of the fault harness (scripts/chaos.sh): records as precisely as possible when it ran,
-// and fails in the ways it is told to.
+// The worker of the fault harness (scripts/chaos.sh): records precisely when it ran, and fails on
+// command.
 //
 // Its mark is a mapped file in which it keeps storing CLOCK_MONOTONIC, so the time of its death is
-// known to a tenth of a millisecond, even after SIGKILL. The clock is the same on all hosts of the
-// harness, so the marks of two rounds can be compared.
+// known to a tenth of a millisecond, even after SIGKILL. All hosts of the harness share the clock,
+// so the marks of two rounds can be compared.
 //
-//   CHAOS_DIR            where marks and command pipes go: rank-R.PID.mark, rank-R.PID.command
-//   CHAOS_FINISH         the worker exits with 0 once this file is there
+//   CHAOS_DIR            the directory for marks and command pipes: rank-R.PID.mark,
+//                        rank-R.PID.command
+//   CHAOS_FINISH         the worker exits with 0 once this file exists
 //   CHAOS_TICK_US        microseconds between two stores, 100 by default
 //   CHAOS_IGNORE_TERM=1  SIGTERM has no effect
-//   CHAOS_STOP_S         seconds that it goes on for after SIGTERM, as if it saved something; then
-//                        it ends by itself, and its mark says so
-//   CHAOS_ESCAPE=1       starts a process that leaves the worker's session and parent, and has a
-//                        mark of its own
-//   MUSTER_BEAT_SOCKET   (from Muster) where "beat RANK STEP" goes, ten times a second
+//   CHAOS_STOP_S         seconds that it runs on after SIGTERM, as if it saved something; then it
+//   exits
+//                        by itself, and its mark says so
+//   CHAOS_ESCAPE=1       starts a process that leaves the worker's session and parent, with a mark
+//   of
+//                        its own
+//   MUSTER_BEAT_SOCKET   (from Muster) the receiver of "beat RANK STEP", ten times a second
 //
 // Commands, one a line: "exit N", "signal N", "hang" (no more beats), "allocate MIB", "flood MIB"
 // (lines to stdout; if they cannot be written the worker exits with 9).
@@ -48,8 +51,8 @@ constexpr std::int64_t kMillisecond = 1000 * kMicrosecond;
 constexpr std::int64_t kBetweenBeats = 100 * kMillisecond;
 constexpr std::int64_t kBetweenLooks = 10 * kMillisecond;
 
-// What the file holds; marks.py reads it. All of it but the atomics is written before the file gets
-// its name.
+// The file's contents; marks.py reads it. Everything but the atomics is written before the file
+// gets its name.
 struct Mark {
   std::int64_t pid;
   std::int64_t rank;
@@ -57,7 +60,7 @@ struct Mark {
   std::int64_t restart_count;
   std::int64_t first_ns;
   std::atomic<std::int64_t> last_ns;
-  // When it ended by itself, having been asked to; 0: it did not.
+  // When it exited by itself on request; 0: it did not.
   std::atomic<std::int64_t> left_ns{0};
 };
 
@@ -67,7 +70,7 @@ std::int64_t Now() {
   return now.tv_sec * 1'000'000'000LL + now.tv_nsec;
 }
 
-// Set by SIGTERM, where CHAOS_STOP_S is given.
+// Set by SIGTERM with CHAOS_STOP_S.
 volatile std::sig_atomic_t asked_to_stop = 0;
 
 std::string Text(const char* name) {
@@ -104,7 +107,7 @@ Mark* MakeMark(const char* suffix) {
   return mark;
 }
 
-// Ends when the harness's processes end, and not before.
+// Lives exactly as long as the harness's processes.
 [[noreturn]] void LiveAsEscapee() {
   setsid();
   if (fork() != 0) _exit(0);
@@ -115,7 +118,7 @@ Mark* MakeMark(const char* suffix) {
   }
 }
 
-// Sends beats as long as the worker makes progress. A Muster that wants none names no socket.
+// Sends beats while the worker makes progress. Without a socket from Muster it sends none.
 class Heart {
  public:
   Heart() {
@@ -128,7 +131,7 @@ class Heart {
   void Beat() {
     if (socket_ < 0 || stopped_) return;
     const std::string beat = "beat " + Text("RANK") + " " + std::to_string(step_++);
-    // An agent that does not listen now misses a beat; the next one comes soon.
+    // If the agent does not listen now, it misses one beat.
     (void)!sendto(socket_, beat.data(), beat.size(), 0, reinterpret_cast<sockaddr*>(&address_),
                   sizeof(address_));
   }
@@ -141,7 +144,7 @@ class Heart {
   std::int64_t step_ = 0;
 };
 
-// On a thread of its own: a full pipe must not keep the mark from being written.
+// On its own thread: a full pipe must not block the mark.
 void Flood(std::int64_t mebibytes) {
   const std::string lines = [] {
     std::string text;
@@ -157,7 +160,7 @@ void Flood(std::int64_t mebibytes) {
   }
 }
 
-// On a thread of its own as well: the mark is to tell when the kernel had enough. Filled, because
+// On its own thread as well: the mark records when the kernel kills us. Memory is filled, because
 // only touched pages count.
 void Allocate(std::int64_t mebibytes) {
   static std::vector<char> memory;
@@ -184,7 +187,7 @@ void ObeyAll(int commands, Heart& heart) {
   for (std::string line; std::getline(lines, line);) Obey(line, heart);
 }
 
-// Opened for writing, too, so that the end of one writer is not the end of the pipe.
+// Opened for writing, too, so that the pipe does not end with its first writer.
 int OpenCommands() {
   const std::string path = PathOf(".command");
   if (mkfifo(path.c_str(), 0600) != 0) Abandon("make " + path);
@@ -198,7 +201,7 @@ int Main() {
   const std::int64_t saving_takes = Number("CHAOS_STOP_S") * 1000 * kMillisecond;
   if (saving_takes > 0) std::signal(SIGTERM, [](int) { asked_to_stop = 1; });
   if (Text("CHAOS_ESCAPE") == "1" && fork() == 0) LiveAsEscapee();
-  // The pipe first: who sees the mark may write a command.
+  // The pipe first: a process that sees the mark may write a command.
   const int commands = OpenCommands();
   Heart heart;
   heart.Beat();

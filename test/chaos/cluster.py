@@ -73,7 +73,7 @@ class Host:
         self.plug_cable()
 
     def remove(self) -> None:
-        # The cable first: with the namespace alone it would be gone only some time later.
+        # The cable first: the kernel removes it some time after the namespace.
         self.kill_all()
         _run("ip", "link", "del", self._cable)
         _run("ip", "netns", "del", self.name)

@@ -11,7 +11,8 @@ import sys
 
 _INSIDE = "MUSTER_CHAOS_INSIDE"
 _NAMESPACES = ["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--propagation", "private"]
-# Where everything that the harness writes goes: a file system of the mount namespace, so that it disappears, too.
+# Where the harness writes everything: a file system of the mount namespace, so that it disappears,
+# too.
 SCRATCH = "/run/chaos"
 
 
@@ -34,7 +35,7 @@ def enter() -> str | None:
     return reason
 
 
-# What cluster.py does, in small.
+# A small version of what cluster.py does.
 _TRIAL = """
 mount -t tmpfs tmpfs /run && mkdir /run/netns && ip netns add trial &&
 ip link add near type veth peer name far netns trial
@@ -48,7 +49,7 @@ def _ways() -> list[list[str]]:
 
 def _furnish() -> None:
     os.environ["PATH"] = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
-    # Process 1 gets only the signals that it has a handler for.
+    # Process 1 gets only signals that it handles.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4g", "tmpfs", "/run"], check=True)
     for folder in ("/run/netns", "/run/lock", SCRATCH):

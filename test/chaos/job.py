@@ -120,7 +120,7 @@ class Job:
     def kill_daemon(self) -> None:
         """Everything that musterd is, so that nobody starts it again."""
         assert self.daemon is not None
-        # What was started comes first: it must not see the death of what it would start again.
+        # The restarter first: it must not see the death of the process that it would restart.
         for pid in self.daemon_processes():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)

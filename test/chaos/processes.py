@@ -11,7 +11,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-# Longer than anything here takes on a slow machine; only a broken product makes a wait this long.
+# Longer than anything takes here on a slow machine; only a broken product makes a wait this long.
 PATIENCE_S = 30.0
 
 
@@ -92,7 +92,7 @@ class Program:
                         lambda: f"{self.name} has not said '{text}' but: {self.last_words()}", seconds)
 
     def last_words(self, count: int = 3) -> str:
-        # What it said at its end is read by then, unless a process that it left behind keeps the stream open.
+        # Its last output is read by then, unless a leftover process keeps the stream open.
         if self._reader.is_alive() and not self.running():
             self._reader.join(0.5)
         return " / ".join(line.text for line in self.lines[-count:]) or "nothing"

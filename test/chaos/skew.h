@@ -1,8 +1,9 @@
-// By how much a wall clock is wrong, as the environment says:
+// The error of a wall clock, from the environment:
 //
-//   SKEW_S         seconds that the wall clock is ahead (below zero: behind)
-//   SKEW_PERIOD_S  if given, the clock jumps: for every second period of this length it is as far
-//   off the other way
+//   SKEW_S         seconds that the wall clock is ahead (negative: behind)
+//   SKEW_PERIOD_S  if given, the clock jumps: in every second period of this length it is as far
+//   off in
+//                  the other direction
 #pragma once
 
 #include <stdlib.h>

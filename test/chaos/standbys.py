@@ -33,9 +33,9 @@ from tools import Tools
 
 # Of etcd, on every host.
 _CLIENTS, _PEERS = 2379, 2380
-# A member's disk; so small that it can be filled.
+# A member's disk; small enough to fill.
 _DISK_MIB = 192
-# Longer than a lease of a lead, an election in etcd and a daemon's start take on a busy machine.
+# Longer than a leader's lease, an election in etcd and a daemon's start take on a busy machine.
 _BACK_WITHIN_S = 30.0
 _GOAL_MS = 3000
 _CALL_S = 1
@@ -87,9 +87,9 @@ class Site:
             f"--listen-client-urls={self.client_url()}", f"--advertise-client-urls={self.client_url()}",
             f"--listen-peer-urls={self.peer_url()}", f"--initial-advertise-peer-urls={self.peer_url()}",
             f"--initial-cluster={members}", "--logger=zap", "--log-level=error",
-            # As etcd does by itself from 3.5 on: who comes back does not make the others elect a leader anew.
+            # etcd's default from 3.5 on: a returning member does not force a new election.
             "--pre-vote",
-            # As docs/standby.md has it for one network: half of what is the default.
+            # As docs/standby.md recommends for one network: half of the default.
             "--heartbeat-interval=50", "--election-timeout=500",
         ], {**os.environ, **(more or {})})
 
@@ -131,11 +131,12 @@ class Counter:
 
     def _run(self) -> None:
         while not self._ends.is_set():
-            # A call whose daemon stands still is given up, as it would be answered, or refused, only by that one.
+            # A call to a suspended daemon is given up, as only that daemon could answer or refuse
+            # it.
             done = subprocess.run(["timeout", str(_CALL_S), *self._ask, "add", "number", "1", *self._where],
                                   env=self._environment, capture_output=True, text=True, check=False)
             if done.returncode != 0:
-                # It may have been done. A call that writes is never made twice.
+                # It may have been executed. A call that writes is never repeated.
                 self.unknown += 1
                 self._ends.wait(0.02)
                 continue
@@ -244,7 +245,8 @@ class Group:
         problems = []
         try:
             wait_for(lambda: len(self.counter.times) > before + 3, "no write was acknowledged any more", _BACK_WITHIN_S)
-            # One fault at a time: the next one comes when the agents are over this one, too.
+            # One fault at a time: the next one comes when the agents have recovered from this one,
+            # too.
             wait_for(lambda: all(_in_touch(agent) for agent in self.agents), "an agent does not come back",
                      _BACK_WITHIN_S)
         except Exception as error:  # noqa: BLE001 (whatever it is, it is what was found)
@@ -350,7 +352,7 @@ def members_disk_full(group: Group, site: Site) -> None:
             file.write(bytes(1 << 20))
     time.sleep(group.random.uniform(1, 3))
     filler.unlink(missing_ok=True)
-    # It ends when it can write no more.
+    # It exits when it can write no more.
     if not site.etcd.running():
         site.start_etcd(group.sites)
 

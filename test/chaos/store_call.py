@@ -120,7 +120,8 @@ def main() -> None:
     signal.signal(signal.SIGUSR1, lambda *_: _reset_and_end(connection))
     connection.ask(1, method, run_id, key)
     if method in ("wait", "get"):
-        # A later call of this connection is answered: the daemon has come to the earlier one, too.
+        # A later call on this connection is answered, so the daemon has handled the earlier one,
+        # too.
         connection.ask(3, "check", run_id, key)
         connection.answered(3)
     _say("asked")

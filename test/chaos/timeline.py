@@ -7,7 +7,7 @@ from pathlib import Path
 
 from marks import Mark
 
-# By these an agent shows that it knows that a round is over.
+# Events that show that an agent knows that a round is over.
 NEWS = ("worker_failed", "told_to_stop", "rendezvous_lost", "verdict")
 
 

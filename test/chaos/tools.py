@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 _CGROUPS = Path("/sys/fs/cgroup")
-# Control groups are the one thing that namespaces do not keep apart; the network namespace's number does.
+# Namespaces do not isolate control groups; the network namespace's number does.
 _GROUP_PREFIX = f"muster-chaos-{os.stat('/proc/self/ns/net').st_ino}"
 
 
@@ -36,8 +36,8 @@ class Tools:
         return [path for path in vars(self).values() if not os.path.exists(path)]
 
 
-# What a case may ask of Muster: the binary and the flag in its --help that show that it is there. Reconnecting and
-# coming back after an eviction arrived together with the daemon's journal.
+# Muster's features that a case may need: the binary, and the flag in its --help that shows the
+# feature. Reconnecting and returning after an eviction came together with the daemon's journal.
 _FEATURES = {
     "state-dir": ("musterd", "--state-dir"),
     "return": ("musterd", "--state-dir"),
@@ -86,7 +86,8 @@ def _can_filter() -> bool:
     )
 
 
-# What a case may ask of the machine, and the sentence for one that lacks it; the first that is lacking is told.
+# The machine's features that a case may need, with the sentence for a machine without; the first
+# one that is missing is reported.
 _MACHINE: dict[str, list[tuple[Callable[[], bool], str]]] = {
     "freezer": [(lambda: _can_make_group("freezer"), "there is no v1 freezer control group that we may use")],
     "memory": [(lambda: _can_make_group("memory"), "there is no v1 memory control group that we may use")],
@@ -133,7 +134,7 @@ class ControlGroup:
         return ["sh", "-c", f'echo $$ >{self.path}/cgroup.procs && exec "$@"', "sh"]
 
     def __exit__(self, *_: object) -> None:
-        # Processes that are left go back to where they would be without us.
+        # Remaining processes go back to where they would be without us.
         for pid in self.read("cgroup.procs").split():
             try:
                 (self.path.parent / "cgroup.procs").write_text(pid, encoding="ascii")

@@ -51,7 +51,7 @@ void HeldPort::Listen() {
 }
 
 E2eTest::E2eTest() : mark_(UniqueMark()), directory_(MakeDirectory()) {
-  // A user of its own, whose token is made at its first use.
+  // A user of its own, whose token is created when it is first needed.
   setenv("XDG_CONFIG_HOME", Path("config").c_str(), 1);
 }
 
@@ -72,7 +72,7 @@ Command E2eTest::StartMuster(std::vector<std::string> arguments,
 }
 
 std::vector<std::string> E2eTest::Environment() const {
-  // Logs that no flag sends elsewhere go to TMPDIR.
+  // Logs without a flag go to TMPDIR.
   return {mark_, "TMPDIR=" + directory_, "MUSTER_RUNS_DIR=" + Path("runs")};
 }
 

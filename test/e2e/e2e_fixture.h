@@ -19,7 +19,7 @@ class HeldPort {
   HeldPort(const HeldPort&) = delete;
   HeldPort& operator=(const HeldPort&) = delete;
 
-  // From now on, listens on the port, so that clients can connect, but never sends anything.
+  // Starts to listen on the port, so that clients can connect, but never sends anything.
   void Listen();
 
   std::string number() const { return std::to_string(port_); }
@@ -37,8 +37,8 @@ struct Daemon {
   std::string endpoint;
 };
 
-// Each test has a unique mark in the environment of its agents and their workers. At the end of the
-// test, no process with that mark may be left.
+// Each test has a unique mark in the environment of its agents and their workers. No process with
+// that mark may be left at the end of the test.
 class E2eTest : public testing::Test {
  protected:
   E2eTest();
@@ -52,8 +52,8 @@ class E2eTest : public testing::Test {
   Command StartAgent(std::vector<std::string> flags, const std::string& script);
   // Starts musterd. Returns once agents can connect.
   Daemon StartDaemon();
-  // Runs a program and returns whether it exits with 0, for tests that need to know whether they
-  // can run at all.
+  // Runs a program and returns whether it exits with 0; for tests that must know whether they can
+  // run.
   static bool Succeeds(std::vector<std::string> argv);
 
   static std::string MusterPath();
@@ -75,7 +75,7 @@ class E2eTest : public testing::Test {
   std::string directory_;
 };
 
-// On failure, the message contains the whole text.
+// The failure message contains the whole text.
 testing::AssertionResult Contains(const std::string& text, const std::string& part);
 
 std::vector<std::string> Lines(const std::string& text);

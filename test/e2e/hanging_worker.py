@@ -1,5 +1,6 @@
-# A worker that beats and keeps a flight log (docs/hangs.md). Its ranks meet in a directory, the argument, in each step,
-# until rank 1 is stuck somewhere else and the others wait for it in all-reduce 6.
+# A worker that sends beats and keeps a flight log (docs/observing.md). Its ranks meet in a
+# directory, the argument, in each step, until rank 1 is stuck elsewhere and the others wait for it
+# in all-reduce 6.
 import mmap
 import os
 import socket

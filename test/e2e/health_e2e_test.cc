@@ -1,4 +1,4 @@
-// An agent that is asked over HTTP whether it is healthy.
+// An agent's health over HTTP.
 #include <csignal>
 #include <string>
 
@@ -19,7 +19,7 @@ using boost::asio::ip::tcp;
 
 class HealthE2eTest : public E2eTest {
  protected:
-  // The status that a path is answered with; empty: nobody answers.
+  // The status of the response for a path; empty if there is none.
   static std::string Ask(const std::string& port, const std::string& path) {
     boost::asio::io_context io;
     tcp::socket socket(io);

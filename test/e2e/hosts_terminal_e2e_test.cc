@@ -1,5 +1,5 @@
-// A command for several hosts that is typed on a terminal: the workers on all of them have one that
-// looks like it, and follow its size, across two links.
+// A command for several hosts that is typed on a terminal: all workers have a terminal like it,
+// which follows its size across two links.
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -15,8 +15,8 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-// Runs the command that follows the first argument on a terminal of 41 rows and 101 columns, of 29
-// and 77 once the file that the first argument names is there, and shows what it shows.
+// Runs the command after the first argument on a terminal of 41 rows and 101 columns, and of 29 and
+// 77 once the file named by the first argument exists, and copies its output.
 constexpr char kOnTerminal[] =
     "import os, pty, select, sys, termios\n"
     "pid, ours = pty.fork()\n"
@@ -34,7 +34,7 @@ constexpr char kOnTerminal[] =
     "  os.write(1, piece)\n"
     "sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))\n";
 
-// Says what it sees, and stays until the terminal is smaller.
+// Prints what it sees, and stays until the terminal gets smaller.
 constexpr char kLooks[] =
     "exec 3>&1\n"
     "[ -t 1 ] && [ -t 2 ] && echo worker $RANK has a $TERM of $(stty size <&3)\n"

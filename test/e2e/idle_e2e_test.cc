@@ -1,11 +1,10 @@
 // Muster does not poll: while nothing happens, nothing wakes up except for keep-alives.
 //
-// Each time a thread that was woken up goes back to sleep in the kernel, its count of voluntary
-// context switches increases. /proc shows that count for each thread, so the wake-ups of a process
-// can be counted without touching it. The activity of gRPC's own threads is counted separately: its
-// callback API (1.51) waits in steps of a second and then pauses for 100 ms on each of its polling
-// threads, and its two timer threads look at their lists once a second. There is no setting for
-// either.
+// A thread's count of voluntary context switches increases each time it goes back to sleep in the
+// kernel. /proc shows that count for each thread, so the wake-ups of a process can be counted
+// without touching it. gRPC's own threads are counted separately: its callback API (1.51) waits in
+// steps of a second and then pauses for 100 ms on each of its polling threads, and its two timer
+// threads wake up once a second. There is no setting for either.
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -21,7 +20,7 @@ namespace {
 
 // Of a process, since its start or within a window of time.
 struct WakeUps {
-  // The thread that owns every object of ours.
+  // The thread that owns all of our objects.
   long main = 0;
   // gRPC's.
   long others = 0;
@@ -55,7 +54,7 @@ class IdleTest : public E2eTest {
     return wake_ups;
   }
 
-  // What happens while this test looks on for a while.
+  // Counts for a while.
   static Window LookOn(const std::vector<pid_t>& pids) {
     const auto start = std::chrono::steady_clock::now();
     Window window;
@@ -71,7 +70,7 @@ class IdleTest : public E2eTest {
     return window;
   }
 
-  // The same for one process, once what came before has ebbed away: in some window, its own thread
+  // The same for one process, after earlier activity has settled: in some window, its own thread
   // must not wake up at all.
   static Window LookOnQuietly(pid_t pid) {
     Window window = LookOn({pid});
@@ -79,7 +78,7 @@ class IdleTest : public E2eTest {
     return window;
   }
 
-  // Twice what was measured, for each of gRPC's threads.
+  // Twice the measured rate, for each of gRPC's threads.
   static double Housekeeping(const WakeUps& wake_ups, double seconds) {
     return 4 * seconds * static_cast<double>(wake_ups.other_threads);
   }
@@ -111,10 +110,10 @@ TEST_F(IdleTest, OnlyKeepAlivesWakeUpADaemonAndItsAgents) {
   Command other = StartAgent(flags, "echo ready; exec sleep 10000");
   ASSERT_TRUE(one.WaitForOut("ready") && other.WaitForOut("ready")) << one.err();
 
-  // For each keep-alive, three times at most: an agent's timer rings, gRPC says that it is written
-  // and that an answer came; the daemon hears of it, sets its timer anew, and gRPC says that the
-  // answer is written. A few more are left for what was still under way when we began to look; on
-  // a busy machine a start may take longer than that, and then the next window counts.
+  // For each keep-alive, three at most: an agent's timer expires, gRPC reports that it is written
+  // and that an answer came; the daemon gets it, sets its timer, and gRPC reports that the answer
+  // is written. A few more are allowed for what was under way at the beginning; on a busy machine a
+  // start may take longer than that, and then the next window counts.
   const std::vector<long> agents_served = {2, 1, 1};
   const auto too_many = [&](const Window& window, std::size_t process) {
     const double beats = (window.seconds + 1) * static_cast<double>(agents_served[process]);
@@ -132,7 +131,7 @@ TEST_F(IdleTest, OnlyKeepAlivesWakeUpADaemonAndItsAgents) {
   }
   const double beats = window.seconds + 1;
   for (const WakeUps& wake_ups : window.processes) {
-    // Beside its housekeeping, two for each keep-alive that comes or goes.
+    // Beside its housekeeping, two for each keep-alive in each direction.
     EXPECT_LE(wake_ups.others, Housekeeping(wake_ups, window.seconds) + 2 * 2 * beats);
   }
 }

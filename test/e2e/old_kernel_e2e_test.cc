@@ -1,4 +1,4 @@
-// Kernels, and filters of containers, that lack a system call.
+// Kernels, and seccomp filters of containers, that lack a system call.
 #include <sys/syscall.h>
 
 #include <csignal>
@@ -19,7 +19,7 @@ class OldKernelTest : public E2eTest {
     return Command(argv);
   }
 
-  // Two workers, of which one fails once.
+  // Two workers, one of which fails once.
   void ExpectThatRunsWork(long call) {
     Command run = Without(call, {MusterPath(), "run", "--standalone", "--nproc-per-node=2",
                                  "--max-restarts=1", "--no-python", "sh", "-c",
@@ -38,7 +38,7 @@ class OldKernelTest : public E2eTest {
   }
 };
 
-// "On the old cluster, workers outlived a killed agent, and nothing had been said."
+// "On the old cluster, workers outlived a killed agent, without a warning."
 TEST_F(OldKernelTest, KernelWithoutPidfdIsRefusedInOneSentence) {
   Command run =
       Without(SYS_pidfd_open, {MusterPath(), "run", "--standalone", "--no-python", "true"});

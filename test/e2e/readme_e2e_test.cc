@@ -1,5 +1,4 @@
-// The first commands that README gives a user, run as they stand there: on one node, and on two by
-// ssh.
+// README's first commands, run as written: on one node, and on two by ssh.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -13,7 +12,7 @@
 namespace muster::test {
 namespace {
 
-// The lines of a section's code that begin with `muster run`.
+// The lines of code in a section that begin with `muster run`.
 std::vector<std::string> CommandsOf(const std::string& section) {
   std::vector<std::string> commands;
   std::ifstream readme("README.md");
@@ -27,10 +26,10 @@ std::vector<std::string> CommandsOf(const std::string& section) {
 
 class ReadmeTest : public SshHostsTest {
  protected:
-  // In a folder with train.py, and with `muster` in PATH.
+  // In a directory with train.py, and with `muster` in PATH.
   Command Type(const std::string& command) {
     std::filesystem::create_symlink(std::filesystem::absolute(MusterPath()), Path("muster"));
-    // In one piece, so that two workers' lines do not mix.
+    // In a single write, so that two workers' lines do not mix.
     Write("train.py",
           "import os\n"
           "os.write(1, 'rank {RANK} of {WORLD_SIZE}\\n'.format(**os.environ).encode())\n");

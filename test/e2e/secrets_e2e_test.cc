@@ -1,6 +1,6 @@
-// Fifty secrets, as they come to a job: in variables, in flags, in URLs, and in what a worker says
-// before it dies. None of them may be in what Muster prints, writes or sends. (What a worker writes
-// itself, to the console or to its log, is left as it is.)
+// Fifty secrets as they reach a job: in variables, in flags, in URLs, and in a worker's last
+// output. Muster must not print, write or send any of them. (A worker's own output, to the console
+// or to its log, is not changed.)
 #include <csignal>
 #include <fstream>
 #include <iterator>
@@ -18,7 +18,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-// The name and the value.
+// Name and value.
 const std::vector<std::pair<std::string, std::string>> kVariables = {
     {"HF_TOKEN", "plain-words-hf"},
     {"HUGGING_FACE_HUB_TOKEN", "plain-words-hub"},
@@ -47,7 +47,7 @@ const std::vector<std::pair<std::string, std::string>> kVariables = {
     {"MY_SECRET", "my-very-own-secret"},
 };
 
-// Words of the command line, and what of them is secret.
+// Words of the command line, and the secret in each.
 const std::vector<std::pair<Words, std::string>> kArguments = {
     {{"--api-key=flag-api-key"}, "flag-api-key"},
     {{"--api_key=flag_api_key_2"}, "flag_api_key_2"},
@@ -64,7 +64,7 @@ const std::vector<std::pair<Words, std::string>> kArguments = {
     {{"--link=https://host/x?a=1&token=query-token-words&b=2"}, "query-token-words"},
 };
 
-// Secrets by their form, which a worker has from wherever.
+// Secrets recognized by their form, wherever a worker has them from.
 const Words kForms = {
     "ghp_abcdefghijklmnopqrstuvwxyz0123456789",
     "github_pat_11ABCDEFG0abcdefghijkl_mnopqrstuvwxyz",
@@ -166,7 +166,7 @@ TEST_F(SecretsTest, NoneIsInReportsLogsEventsErrorFilesOrWhatOthersAreTold) {
                        "--log-dir=" + Path("logs"),
                        "--event-log=" + Path("events")};
   Command one = StartMuster(Run(flags), variables);
-  // The other node has none of these secrets, and is told of the first one's failure.
+  // The other node has none of these secrets, and learns of the first one's failure.
   Words idle = flags;
   idle.insert(idle.end(), {"--no-python", "sleep", "600"});
   Command other = StartMuster(idle);

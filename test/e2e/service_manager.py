@@ -21,7 +21,7 @@ while True:
         fd = os.dup(listening.fileno())
         os.dup2(fd, 3)
         os.environ.update(LISTEN_FDS="1", LISTEN_PID=str(os.getpid()))
-        # Python ignores it, and that would be inherited.
+        # Python ignores it, and the child would inherit that.
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
         os.execv(sys.argv[2], sys.argv[2:])
     starts += 1

@@ -1,5 +1,6 @@
-# A worker that tells of its steps (docs/observing.md). Its ranks meet in a directory, the argument, in each step; rank 2
-# takes longer to read its data as long as there is a file "slow" there. All end when there is a file "end".
+# A worker that reports its steps (docs/observing.md). Its ranks meet in a directory, the argument,
+# in each step; rank 2 takes longer to read its data while a file "slow" exists there. All exit once
+# there is a file "end".
 import os
 import socket
 import sys
@@ -28,7 +29,7 @@ while True:
     met = time.monotonic()
     beats.sendto(f"beat {rank} {step} loss={2 / step} samples_per_second=64 data={read - began:.4f} "
                  f"forward={computed - read:.4f} wait={met - computed:.4f}".encode(), os.environ["MUSTER_BEAT_SOCKET"])
-    # All see the same, as nobody makes it between the two meetings of a step.
+    # All see the same, as the file is not created between a step's two meetings.
     ends = os.path.exists(f"{place}/end") if rank == 0 else None
     if ends:
         open(f"{place}/last.{step}", "w").close()

@@ -43,7 +43,8 @@ void SshHostsTest::MakeHosts(int count, Connections connections) {
     ASSERT_NE(::mkdtemp(name), nullptr);
     runtime_dir_ = name;
   } else {
-    // The user's configuration says where they are, and does not say that there are any.
+    // With a ControlPath of the user's, Muster keeps no connections; without ControlMaster ssh
+    // shares none.
     const std::string config = ReadAll(Path("hosts/ssh_config"));
     Write("hosts/ssh_config", "Host *\n  ControlPath /nowhere/%C\n" + config);
   }

@@ -13,15 +13,15 @@
 
 namespace muster::test {
 
-// A test that has hosts, or is skipped where there can be none: it takes root and OpenSSH.
+// A test with hosts; skipped where they are impossible, as it needs root and OpenSSH.
 class SshHostsTest : public E2eTest {
  protected:
-  // Whether ssh may keep connections behind the commands that made them.
+  // Whether ssh may keep connections longer than the commands that opened them.
   enum class Connections { kEndWithTheirCommand, kAreKept };
 
   ~SshHostsTest() override;
 
-  // Makes hosts node0 to node<count - 1>. Whatever is started on them has the test's mark.
+  // Creates hosts node0 to node<count - 1>. Everything started on them has the test's mark.
   void MakeHosts(int count, Connections connections = Connections::kEndWithTheirCommand);
 
   // `muster run` with these flags and a shell script as each worker's program.
@@ -30,36 +30,36 @@ class SshHostsTest : public E2eTest {
   // A program on the machine where commands are typed.
   Command StartWhereTyped(std::vector<std::string> argv);
 
-  // The processes of the test on a host (-1: where the command was typed) whose command line has
-  // `part` in it.
+  // The test's processes on a host (-1: where the command was typed) whose command line contains
+  // `part`.
   std::vector<pid_t> Processes(int host, const std::string& part) const;
-  // Those of sshd for connections to the host.
+  // sshd's processes for connections to the host.
   std::vector<pid_t> Sessions(int host) const;
 
   // $XDG_RUNTIME_DIR where commands are typed, if connections are kept.
   const std::string& runtime_dir() const { return runtime_dir_; }
-  // Of each connection that is kept where commands are typed, the ssh that has it.
+  // The ssh processes that keep connections where commands are typed.
   std::vector<pid_t> KeptConnections();
 
-  // From now on nobody can connect to the host.
+  // From now on new connections to the host fail.
   void StopSshd(int host) const;
 
-  // A shell command on the host, by root; whether it exits with 0.
+  // Runs a shell command on the host as root; true if it exits with 0.
   bool OnHost(int host, const std::string& command) const;
 
-  // Whether packets leave the host and reach it.
+  // Connects or disconnects the host's network.
   void SetCable(int host, bool is_there) const;
 
-  // Kills all that runs there for the test, but for the sshd that listens.
+  // Kills all of the test's processes there, except for the listening sshd.
   void PowerOff(int host) const;
 
  private:
-  // What ssh_hosts.sh has left of a host: the number of a process.
+  // A pid that ssh_hosts.sh recorded for a host.
   pid_t PidIn(int host, const std::string& file) const;
   pid_t PidOf(int host) const;
 
   std::unique_ptr<Command> hosts_;
-  // Where connections are kept: its path is short enough for a socket's.
+  // The directory of kept connections: its path is short enough for sockets.
   std::string runtime_dir_;
 };
 

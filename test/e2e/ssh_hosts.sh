@@ -1,16 +1,16 @@
 #!/bin/sh
 # Several hosts in one machine, each a network namespace with a name, and an sshd on port 22. This
 # shell's namespace is the machine where commands are typed: 10.98.0.254, on a bridge with the hosts
-# node0, node1, ... at 10.98.0.1, 10.98.0.2, ... Keys and configurations are made for the test. To be
-# run by root with `unshare --net`. All of it ends with this shell, however that ends.
+# node0, node1, ... at 10.98.0.1, 10.98.0.2, ... Keys and configurations are created for the test.
+# Run it as root with `unshare --net`. Everything ends with this shell, however that ends.
 #
 # usage: ssh_hosts.sh COUNT DIRECTORY VARIABLE=VALUE
-# VARIABLE is in the environment of whatever sshd starts. In DIRECTORY are then
-#   bin/ssh        ssh with the configuration that knows the hosts; also on every host
+# VARIABLE is in the environment of everything that sshd starts. DIRECTORY then has
+#   bin/ssh        ssh with a configuration for the hosts; also on every host
 #   node0.pid      a process whose network namespace is the host's
 #   node0.sshd     the host's sshd
-#   node0.home     the host's home folder, without whatever a login runs in the real one
-# Says "ready" when ssh can connect to all of them.
+#   node0.home     the host's home directory, without the real one's login scripts
+# Prints "ready" when ssh can connect to all of them.
 set -eu
 count=$1
 directory=$2

@@ -1,4 +1,4 @@
-// What workers tell of their steps, and that it is said which of them slows the others down.
+// Workers' reports of their steps, and which of them slows the others down.
 #include <unistd.h>
 
 #include <filesystem>
@@ -47,7 +47,7 @@ class StepsTest : public E2eTest {
     EXPECT_EQ(command.Wait(), 0) << command.err();
     return command.out();
   }
-  // As `muster status --json` tells it; null: it has not told anything.
+  // From `muster status --json`; null if it has reported nothing.
   static Json Rank(const Daemon& daemon, int rank) {
     const Json jobs = Json::parse(Jobs(daemon), nullptr, false);
     if (!jobs.is_array() || jobs.empty()) return nullptr;
@@ -60,7 +60,7 @@ class StepsTest : public E2eTest {
   }
 };
 
-// "All ranks took the same time for each step, and nobody could say whose disk was slow."
+// "All ranks took the same time for each step, and I could not see whose disk was slow."
 TEST_F(StepsTest, RankThatSlowsTheOthersDownIsNamedWithHostAndPhase) {
   const Daemon daemon = StartDaemon();
   const std::string slow = Write("slow", "");
@@ -112,7 +112,7 @@ TEST_F(StepsTest, WhoDoesNotWantToKnowIsToldNothing) {
   EXPECT_FALSE(Contains(first.err(), "straggler")) << first.err();
 }
 
-// A run of one node has no rendezvous that could be asked: the terminal says it.
+// A run of one node has no rendezvous to ask: the terminal shows it.
 TEST_F(StepsTest, StragglerOfOneNodeIsSaidWithoutAnyFlag) {
   Write("slow", "");
   Command run = StartAgent({"--standalone", "--nproc-per-node=4"},
@@ -123,7 +123,7 @@ TEST_F(StepsTest, StragglerOfOneNodeIsSaidWithoutAnyFlag) {
   EXPECT_EQ(run.Wait(), 0) << run.err();
 }
 
-// The program in docs/observing.md, as it stands there, with a loader of three batches.
+// The program in docs/observing.md, as printed, with a loader of three batches.
 TEST_F(StepsTest, ProgramOfTheDocumentationTellsOfItsSteps) {
   std::stringstream docs;
   docs << std::ifstream("docs/observing.md").rdbuf();
@@ -151,7 +151,7 @@ TEST_F(StepsTest, ProgramOfTheDocumentationTellsOfItsSteps) {
   EXPECT_FALSE(Contains(run.err(), "beat")) << "nothing of it was ignored: " << run.err();
 }
 
-// "A typing error in our script, and we saw no loss; nobody said why."
+// "A typo in our script, and we saw no loss and no warning."
 TEST_F(StepsTest, WhatCannotBeReadOfABeatIsSaidOnce) {
   Command run = StartAgent({"--standalone"},
                            "python3 -c 'import os, socket\n"

@@ -51,7 +51,7 @@ expect(store.delete_key("cas"), True)
 expect(store.delete_key("cas"), False)
 expect(store.num_keys(), keys - 1)
 
-# Who waits is woken by another connection, or gives up in time and goes on as if nothing had been.
+# A waiting client is woken by another connection, or times out and continues as before.
 other = connect()
 waiter = threading.Thread(target=lambda: store.wait(["late", "later"]))
 waiter.start()
@@ -65,12 +65,12 @@ for _ in range(3):
 other.set("never", "after all")
 expect(store.get("never"), b"after all")
 
-# What process groups put in front.
+# The prefix of process groups.
 prefixed = dist.PrefixStore("group", store)
 prefixed.set("key", "its own")
 expect(store.get("group/key"), b"its own")
 
-# What not every version has.
+# Missing in some versions.
 if hasattr(store, "check"):
     expect(store.check(["key"]), True)
     expect(store.check(["key", "nobody"]), False)

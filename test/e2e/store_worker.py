@@ -65,7 +65,7 @@ def listening():
             for line in list(lines)[1:]:
                 address, port = line.split()[1].split(":")
                 if line.split()[3] == "0A" and address not in LOOPBACK:
-                    # Words of 32 bits, each in the machine's order.
+                    # Words of 32 bits in the machine's byte order.
                     raw = b"".join(struct.pack("<I", int(address[i:i + 8], 16)) for i in range(0, len(address), 8))
                     family = socket.AF_INET if len(raw) == 4 else socket.AF_INET6
                     found.add((socket.inet_ntop(family, raw), int(port, 16)))

@@ -1,4 +1,4 @@
-// When the launcher runs on a terminal, so do its workers, and their output appears without delay.
+// If the launcher runs on a terminal, so do its workers, and their output appears without delay.
 #include <string>
 #include <vector>
 
@@ -9,8 +9,8 @@
 namespace muster::test {
 namespace {
 
-// Runs the rest of its arguments on a terminal of its own, passes on what that shows, and ends with
-// the same exit code.
+// Runs the rest of its arguments on a terminal of its own, copies its output, and exits with the
+// same code.
 constexpr char kOnTerminal[] =
     "import pty, os, sys\n"
     "sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))";

@@ -1,4 +1,4 @@
-// --worker-store=tunnel: workers of all nodes meet at a store that no network sees.
+// --worker-store=tunnel: workers of all nodes meet at a store that is not open to the network.
 #include <chrono>
 #include <csignal>
 #include <filesystem>
@@ -53,8 +53,8 @@ class TunnelOfTwoHostsTest : public TunnelTest, public testing::WithParamInterfa
   }
 };
 
-// What the others see of a node is its rendezvous, if it hosts that, and the tunnel to the store,
-// if it has that: nothing of it says a word to who has no token.
+// A node shows others its rendezvous, if it hosts that, and the tunnel to the store, if it has
+// that: neither answers without the token.
 TEST_P(TunnelOfTwoHostsTest, StoreIsOnLoopbackOnEachAndNothingOnTheNetworkSpeaksToStrangers) {
   Command hosts = StartHosts(Write("worker",
                                    "#!/bin/sh\n"
@@ -81,7 +81,7 @@ TEST_P(TunnelOfTwoHostsTest, WhoListensOnTheNetworkLearnsNoKeyAndNoValue) {
       << hosts.err();
 }
 
-// So that the test above shows something.
+// Shows that the test above can fail.
 TEST_P(TunnelOfTwoHostsTest, WithoutATunnelItIsAllThereToSee) {
   Command hosts = StartHosts(Write("worker", kCapture, 0755), "agent");
   EXPECT_EQ(hosts.Wait(), 0) << hosts.err();
@@ -134,7 +134,7 @@ TEST_F(TunnelTest, NodeThatHasTheStoreIsKilledAndTheOtherServesItsOwn) {
   ASSERT_TRUE(second.WaitForOut("rank 1 of 2, store at 127.0.0.1, waits\n")) << second.err();
   first.Signal(SIGKILL);
   EXPECT_TRUE(second.WaitForOut("rank 0 of 1, store at 127.0.0.1, waits\n")) << second.err();
-  // A newcomer finds the tunnel where the store is now.
+  // A newcomer finds the tunnel at the store's new place.
   Command third = StartNode(flags, commands);
   EXPECT_TRUE(third.WaitForOut("rank 1 of 2, store at 127.0.0.1, waits\n")) << third.err();
   Write("end", "");
@@ -158,14 +158,13 @@ TEST_F(TunnelTest, NodesThatDoNotAgreeDoNotMeet) {
   EXPECT_EQ(second.Wait(), 0) << second.err();
 }
 
-// While a token is changed, one node may have the new file when the one that has the store does
-// not.
+// While a token is changed, one node may have the new file before the node with the store does.
 TEST_F(TunnelTest, NodeWithANewerTokenSaysWhyItWaits) {
   const std::string newer = Path("newer"), older = Path("older");
   ASSERT_TRUE(Succeeds({MusterPath(), "token", "new", newer}));
   std::filesystem::copy(newer, older);
   ASSERT_TRUE(Succeeds({MusterPath(), "token", "rotate", newer}));
-  // It takes both tokens, as the new file says.
+  // It accepts both tokens in the new file.
   Command daemon({DaemonPath(), "--listen=127.0.0.1:0", "--ready-fd=1", "--token-file=" + newer},
                  Environment());
   ASSERT_TRUE(daemon.WaitForOut("\n")) << daemon.err();

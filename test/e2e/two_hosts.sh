@@ -1,11 +1,11 @@
 #!/bin/sh
 # Two hosts in one machine: this shell's network namespace is one, and a second namespace at the
-# other end of a cable (veth) is the other. To be run by `unshare --map-root-user --net`, with which
+# other end of a cable (veth) is the other. Run it with `unshare --map-root-user --net`, with which
 # all of it disappears.
 #
 # usage: two_hosts.sh MUSTER PROGRAM endpoint|static [FLAG...]
-# Runs one agent on each host, with PROGRAM as the worker; they meet at --rdzv-endpoint, or at --master-addr with
-# node ranks. The second host's output comes after the first's.
+# Runs one agent on each host, with PROGRAM as the worker; they meet at --rdzv-endpoint, or at
+# --master-addr with node ranks. The second host's output comes after the first's.
 set -eu
 muster=$1
 program=$2
@@ -16,7 +16,7 @@ ip link set lo up
 unshare --net sleep 10000 &
 second=$!
 trap 'kill $second' EXIT
-# Its namespace is there once it is another than ours.
+# Its namespace exists once it differs from ours.
 while [ "$(readlink /proc/$second/ns/net)" = "$(readlink /proc/self/ns/net)" ]; do sleep 0.01; done
 on_second="nsenter --target $second --net"
 
@@ -27,7 +27,7 @@ $on_second ip link set lo up
 $on_second ip addr add 10.99.0.2/24 dev to_first
 $on_second ip link set to_first up
 
-# What a user does on one of the hosts, and then copies to the other.
+# As a user does on one host, to copy the token to the other.
 "$muster" token new >"$TMPDIR/token_file"
 
 flags() {

@@ -1,5 +1,5 @@
-// A rank hangs on one node, and those of another one wait for it: who is killed, and what both
-// nodes know of it.
+// A rank hangs on one node, and those of another one wait for it: which is killed, and what both
+// nodes report.
 #include <string>
 #include <vector>
 
@@ -21,7 +21,7 @@ class TwoNodesHangTest : public E2eTest {
   }
 };
 
-// "The node of the rank that waited killed its own, and the other one left no trace of the hang."
+// "The node of the waiting rank killed its own, and the other one left no trace of the hang."
 TEST_F(TwoNodesHangTest, TheRankThatTheOtherNodeWaitsForIsToBlame) {
   Daemon daemon = StartDaemon();
   Command nodes[] = {StartNode(daemon, "a", "true {pid}"), StartNode(daemon, "b", "true {pid}")};
@@ -35,8 +35,8 @@ TEST_F(TwoNodesHangTest, TheRankThatTheOtherNodeWaitsForIsToBlame) {
   EXPECT_TRUE(Contains(one, "] rank 1 left all-reduce 5 (grad) ")) << one;
 }
 
-// The stacks of rank 1 take so long that the other node, after it has waited, kills its own rank.
-// "The node with the rank that hung had nothing to show."
+// Taking rank 1's stacks is so slow that the other node, after its wait, kills its own rank. "The
+// node with the hanging rank had nothing to show."
 TEST_F(TwoNodesHangTest, EvidenceIsWrittenAlsoIfTheOtherNodeEndsTheRound) {
   Daemon daemon = StartDaemon();
   const std::string stacks =

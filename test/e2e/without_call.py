@@ -11,7 +11,7 @@ import sys
 
 PR_SET_SECCOMP, SECCOMP_MODE_FILTER, PR_SET_NO_NEW_PRIVS = 22, 2, 38
 RET_ERRNO, RET_ALLOW = 0x00050000, 0x7FFF0000
-# BPF: load the number of the call; if it is this one, fail; else go on.
+# BPF: load the call's number; if it matches, fail; else continue.
 program = b"".join(
     struct.pack("HBBI", *line)
     for line in ((0x20, 0, 0, 0), (0x15, 0, 1, int(sys.argv[1])), (0x06, 0, 0, RET_ERRNO | errno.ENOSYS),

@@ -1,4 +1,4 @@
-// The behaviour that rendezvous/core/key_value_store.h specifies, as a model for the checker,
+// The behaviour that rendezvous/core/job/key_value_store.h specifies, as a model for the checker,
 // without limits, waits and queues. It shares no code with the store it checks.
 #pragma once
 

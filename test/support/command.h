@@ -19,9 +19,9 @@ class Command {
   // Far more than any test needs, even on the slowest machine.
   static constexpr std::chrono::seconds kDeadline{30};
 
-  // Starts argv[0], searched in PATH. Its environment is this process's, overridden by
-  // `environment` (NAME=VALUE); stdin is /dev/null, stdout and stderr are pipes. If it cannot be
-  // started, its exit code is 127.
+  // Starts argv[0], searched in PATH, or has it forked where it has a ForkServer. Its environment
+  // is this process's, overridden by `environment` (NAME=VALUE); stdin is /dev/null, stdout and
+  // stderr are pipes. If it cannot be started, its exit code is 127.
   explicit Command(std::vector<std::string> argv, const std::vector<std::string>& environment = {});
   ~Command();
   Command(Command&& other) noexcept;

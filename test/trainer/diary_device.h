@@ -1,5 +1,5 @@
-// A device for tests, where there is no GPU: its memory is the processor's, and it writes down what
-// its streams are asked for.
+// A device for tests without a GPU: its memory is the CPU's, and it records what its streams are
+// asked to do.
 #pragma once
 
 #include <string>
@@ -9,12 +9,12 @@
 
 namespace muster::trainer {
 
-// The second of two. Tensors are made there and copied, by .to() and the like; LibTorch computes
-// nothing with them.
+// Tensors can be created there and copied, by .to() and the like; LibTorch cannot compute with
+// them.
 at::Device DiaryDevice();
 
-// What it was asked for since the last call, by all threads. Stream 0 is the one that threads begin
-// with, 7 that of the pool:
+// The requests since the last call, by all threads. Stream 0 is the threads' initial one, 7 that of
+// the pool:
 //   device 1                     a thread has chosen it
 //   copy on stream 7             copy on stream 7, waiting
 //   mark stream 7                an event was recorded there

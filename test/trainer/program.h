@@ -56,8 +56,7 @@ class HeldPort {
 
   int number() const { return number_; }
 
-  // Returns once somebody has connected; false when `deadline` passes before that. What they say is
-  // never read.
+  // Returns once a client has connected; false when `deadline` passes first. Never reads from it.
   bool WaitForCaller(std::chrono::seconds deadline) const;
 
  private:

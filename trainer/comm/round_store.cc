@@ -20,7 +20,7 @@ constexpr char kUnfit[] = "roll/unfit";
 constexpr char kHeard[] = "roll/heard";  // how many ranks know of a failure
 constexpr char kByNccl[] = "roll/by_nccl";
 constexpr char kOtherwise[] = "roll/otherwise";
-constexpr char kFirstOtherwise[] = "roll/first_otherwise";  // a rank, and why
+constexpr char kFirstOtherwise[] = "roll/first_otherwise";  // a rank, and its reason
 constexpr char kAllHeard[] = "roll/all_heard";
 constexpr char kWord[] = "roll/word";  // kAllFit, or a failure
 
@@ -34,19 +34,19 @@ void Set(c10d::Store& store, const char* key, const std::string& value) {
   store.set(key, std::vector<std::uint8_t>(value.begin(), value.end()));
 }
 
-// Waits until there is such a key.
+// Waits until the key exists.
 std::string Get(c10d::Store& store, const char* key) {
   const std::vector<std::uint8_t> bytes = store.get(key);
   return std::string(bytes.begin(), bytes.end());
 }
 
-// A failure of `rank` as a word: its code and its sentence.
+// A failure of `rank` in the store: its code and its sentence.
 std::string WordOf(int rank, const absl::Status& failure) {
   return absl::StrCat(static_cast<int>(failure.code()), " rank ", rank,
                       " cannot take part: ", std::string(failure.message()));
 }
 
-// Once all are fit.
+// Checked once all are ready.
 std::string WordOfAllFit(c10d::Store& store, const Environment& env) {
   const std::int64_t by_nccl = store.add(kByNccl, 0);
   if (by_nccl == 0 || by_nccl == env.world_size) return kAllFit;
@@ -65,7 +65,7 @@ absl::Status FailureIn(const std::string& word) {
   return absl::Status(static_cast<absl::StatusCode>(code), word.substr(space + 1));
 }
 
-// To be called by each rank that knows of a failure.
+// Called by each rank that learns of a failure.
 void Hear(c10d::Store& store, const Environment& env) {
   if (store.add(kHeard, 1) == env.world_size) Set(store, kAllHeard, "yes");
   if (Serves(env)) Get(store, kAllHeard);
@@ -76,7 +76,7 @@ void Hear(c10d::Store& store, const Environment& env) {
 c10::intrusive_ptr<c10d::Store> OpenRoundStore(const Environment& env,
                                                std::chrono::milliseconds timeout) {
   if (env.world_size == 1) return c10::make_intrusive<c10d::HashStore>();
-  // A store that outlives a restart still holds the addresses of those who were there before it.
+  // A store that survives a restart still has the addresses from before it.
   return c10::make_intrusive<c10d::PrefixStore>(
       absl::StrCat("muster-train/", env.restart_count),
       compat::OpenTcpStore(env.master_addr, env.master_port, Serves(env), timeout));
@@ -94,7 +94,7 @@ absl::Status CallRoll(c10d::Store& store, const Environment& env, const std::str
   try {
     Hear(store, env);
   } catch (const std::exception&) {
-    // A rank that never came cannot be told, and what is known is reason enough to end.
+    // A rank that never arrived cannot learn of it, and the known failure is reason enough to exit.
   }
   return FailureIn(word);
 }
@@ -104,11 +104,11 @@ void TellUnfit(const Environment& env, const absl::Status& failure,
   if (env.world_size == 1) return;
   try {
     const compat::Store store = OpenRoundStore(env, timeout);
-    // Of several failures all ranks hear of the first.
+    // If several ranks fail, all ranks get the first failure.
     if (store->add(kUnfit, 1) == 1) Set(*store, kWord, WordOf(env.rank, failure));
     Hear(*store, env);
   } catch (const std::exception&) {
-    // Nobody is there to be told.
+    // There is no rank to notify.
   }
 }
 

@@ -1,4 +1,4 @@
-// What a network says of its layers to those who compute with them in another way.
+// Lets a network describe its layers to code that computes them in another way.
 #pragma once
 
 #include <memory>
@@ -9,8 +9,8 @@
 
 namespace muster::trainer {
 
-// A layer or a block of layers, and its name in the module that holds it: "conv1", "layer1.0". What
-// has no parameters and no buffers, such as a ReLU, needs no name.
+// A layer or a block of layers, and its name in the module that holds it: "conv1", "layer1.0".
+// Layers without parameters and buffers, such as a ReLU, need no name.
 struct NamedLayer {
   std::string name;
   std::shared_ptr<torch::nn::Module> module;
@@ -21,7 +21,7 @@ class LayerChain {
  public:
   virtual ~LayerChain() = default;
 
-  // In the order of the computation. A layer may be a chain or a ResidualBlock itself.
+  // In order of computation. A layer may itself be a chain or a ResidualBlock.
   virtual std::vector<NamedLayer> layers() const = 0;
 };
 
@@ -30,9 +30,9 @@ class ResidualBlock {
  public:
   virtual ~ResidualBlock() = default;
 
-  // What is computed one after another for the first summand; at least one layer.
+  // The layers of the first summand, in order; at least one.
   virtual std::vector<NamedLayer> body() const = 0;
-  // The same for the second one; empty: it is the inputs themselves.
+  // The layers of the second one; empty: the inputs themselves.
   virtual std::vector<NamedLayer> shortcut() const = 0;
 };
 

@@ -7,8 +7,8 @@
 namespace muster::trainer {
 namespace {
 
-// One loop for each combination of what an optimizer can do, so that the compiler has no condition
-// left in it and can work on several numbers at once.
+// One loop per combination of optimizer options, so that its body has no conditions and can be
+// vectorized.
 template <typename T, bool kMomentum, bool kNesterov, bool kFirst>
 void Sgd(const SgdStep& step, std::int64_t count, T* __restrict parameters,
          const T* __restrict gradients, T* __restrict momenta) {
@@ -45,7 +45,7 @@ void SgdOnePass(const SgdStep& step, std::int64_t count, T* parameters, const T*
 template <typename T>
 void AdamWOnePass(const AdamWStep& step, std::int64_t count, T* parameters, const T* gradients,
                   T* means, T* squares) {
-  // What depends on the step alone is computed once, in double as Python does.
+  // Values that depend only on the step are computed once, in double as in Python.
   const auto number = static_cast<double>(step.number);
   const double correction1 = 1 - std::pow(step.beta1, number);
   const double correction2 = 1 - std::pow(step.beta2, number);
@@ -78,8 +78,8 @@ void EmaOnePass(double decay, std::int64_t count, const T* parameters, T* averag
   for (std::int64_t i = 0; i < count; ++i) a[i] += rest * (p[i] - a[i]);
 }
 
-// Integers, because sums of them may be taken in any order, and so several at once. An exponent of
-// ones stands for what is not finite; one more carries over into the sign.
+// Integers, because their sums can be reordered, and so vectorized. An exponent of all ones means
+// not finite; adding one carries over into the sign.
 template <typename T>
 bool FiniteOnePass(std::int64_t count, const T* values) {
   using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;

@@ -1,4 +1,4 @@
-// Optimizer updates, and a check of their numbers, as single loops over raw arrays.
+// Optimizer updates, and a check for finite numbers, as single loops over raw arrays.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ void AdamWOnePass(const AdamWStep& step, std::int64_t count, T* parameters, cons
 template <typename T>
 void EmaOnePass(double decay, std::int64_t count, const T* parameters, T* averages);
 
-// Whether no value is a NaN or an infinity.
+// Whether no value is NaN or infinite.
 template <typename T>
 bool FiniteOnePass(std::int64_t count, const T* values);
 

@@ -23,8 +23,8 @@
 namespace muster::trainer {
 namespace {
 
-// How often one who waits looks at the clock. More than twice that between two looks is time that
-// its process was stopped.
+// How often a waiter reads the clock. More than twice that between two readings means that its
+// process was stopped.
 constexpr std::chrono::milliseconds kLookEvery(100);
 
 constexpr char kForward[] = "forward";
@@ -52,26 +52,26 @@ struct RpcPipeline::Task {
   }
 };
 
-// What is kept of a forward for its backward.
+// What a forward keeps for its backward.
 struct RpcPipeline::Pass {
   at::Tensor inputs;
-  at::Tensor outputs;  // of the last part the loss
+  at::Tensor outputs;  // for the last part, the loss
 
   void Backward(const at::Tensor& gradient) const {
     if (outputs.requires_grad()) torch::autograd::backward({outputs}, {gradient});
   }
-  // After that. The rank before waits for it even when nothing depends on its outputs.
+  // Call it after that. The previous rank waits for it even if nothing depends on its outputs.
   at::Tensor GradientOfInputs() const {
     return inputs.grad().defined() ? inputs.grad() : at::zeros_like(inputs);
   }
 };
 
-// What other members want or have answered, until this one comes to it. Thread-safe.
+// Other members' requests and answers, until this one processes them. Thread-safe.
 class RpcPipeline::Mail {
  public:
   struct Letter {
     Tensors tensors;
-    RemoteCalls::Answer answer;  // of what is wanted
+    RemoteCalls::Answer answer;  // for a request
   };
 
   void Put(const Task& task, Letter letter) {
@@ -80,22 +80,22 @@ class RpcPipeline::Mail {
     changed_.notify_one();
   }
 
-  // Member `rank` of the world is asked for what Put() will bring.
+  // Member `rank` of the world has been asked for a letter that Put() will deliver.
   void Expect(const Task& task, int rank) {
     const std::lock_guard lock(mutex_);
     asked_[task] = rank;
   }
 
-  // Nothing more will come, for that reason; the first one counts.
+  // Nothing more will arrive, for that reason; the first one counts.
   void Fail(const std::string& why) {
     const std::lock_guard lock(mutex_);
     if (failure_.empty()) failure_ = why;
     changed_.notify_one();
   }
 
-  // Waits for at most `timeout`, of which time that this process was stopped is no part: a job that
-  // is stopped and continued as a whole goes on. Throws std::runtime_error, which says that whoever
-  // is expected, or else `master`, was waited for.
+  // Waits for at most `timeout`, not counting time in which this process was stopped: a job that is
+  // stopped and continued as a whole carries on. Throws std::runtime_error, which names the member
+  // being waited for, or else `master`.
   Letter Take(const Task& task, std::chrono::milliseconds timeout, const std::string& master = "") {
     using std::chrono::steady_clock;
     const auto start = steady_clock::now();
@@ -120,7 +120,7 @@ class RpcPipeline::Mail {
     return std::move(letters_.extract(task).mapped());
   }
 
-  // In all calls of Take() since it was last asked.
+  // In all calls of Take() since the last call of this.
   Milliseconds TakeWaited() { return std::exchange(waited_, Milliseconds(0)); }
 
  private:
@@ -129,7 +129,7 @@ class RpcPipeline::Mail {
   std::map<Task, Letter> letters_;
   std::map<Task, int> asked_;
   std::string failure_;
-  Milliseconds waited_{0};  // of the thread that takes
+  Milliseconds waited_{0};  // of the thread that calls Take()
 };
 
 RpcPipeline::RpcPipeline(Group& group)
@@ -148,7 +148,7 @@ RpcPipeline::RpcPipeline(Group& group)
         }
         mail->Put(task, {std::move(arguments), std::move(answer)});
       })) {
-  // It is waited for without a call that would fail. The master always has one.
+  // There may be no pending call that would fail with it. The master always has one.
   if (group.rank() == 0) return;
   calls_->Watch(0, [mail = mail_.get(), master = group.members().front()] {
     mail->Fail(absl::StrCat("the master of the pipeline, rank ", master, ", is gone"));
@@ -223,7 +223,7 @@ void RpcPipeline::Serve(const PipelineStep& step, bool training) {
   const bool last = group_.rank() + 1 == group_.size();
   const std::string master = absl::StrCat("the master, rank ", group_.members().front());
   std::map<int, Pass> passes;
-  // Whatever goes wrong is told to the master as well.
+  // Every failure is also reported to the master.
   const auto carry_out = [&](const Task& task, const auto& work) {
     const FlightTicket waits = calls_->AwaitCall(0, task.Text());
     Mail::Letter letter = mail_->Take(task, group_.timeout(), master);

@@ -17,10 +17,10 @@ namespace {
 
 namespace nn = torch::nn;
 
-// A module that has names below it and nothing of its own, as Python's "layer1.0" has.
+// A module that only serves as a level of names, like Python's "layer1.0".
 struct NameModule : nn::Module {};
 
-// What an activation goes through beside layers: Python's QuantStub and FloatFunctional.
+// Observes activations outside of layers: Python's QuantStub and FloatFunctional.
 struct StubModule : nn::Module {
   explicit StubModule(std::shared_ptr<ActivationFakeQuantize> rounding) {
     register_module("activation_post_process", std::move(rounding));
@@ -43,8 +43,8 @@ void Register(nn::Module& root, const std::string& name, std::shared_ptr<nn::Mod
 
 using Rounding = std::shared_ptr<ActivationFakeQuantize>;
 
-// Tells averages the rounding of what comes in; `inputs` is that of the first layer's. Returns that
-// of the last one's outputs.
+// Gives averages the rounding of their inputs; `inputs` is the rounding of the first layer's
+// inputs. Returns that of the last one's outputs.
 Rounding LinkRoundings(std::vector<QatLayer>& layers, Rounding inputs) {
   for (QatLayer& layer : layers) {
     if (layer.average) layer.input_rounding = inputs;
@@ -63,7 +63,7 @@ std::string Joined(const std::string& prefix, const std::string& name) {
   return prefix.empty() ? name : absl::StrCat(prefix, ".", name);
 }
 
-// The layers of a chain; nullopt when `module` is none.
+// The layers of a chain; nullopt if `module` is not one.
 std::optional<std::vector<NamedLayer>> LayersIn(const nn::Module& module) {
   if (const auto* chain = dynamic_cast<const LayerChain*>(&module)) return chain->layers();
   if (module.as<nn::SequentialImpl>() == nullptr) return std::nullopt;
@@ -72,7 +72,7 @@ std::optional<std::vector<NamedLayer>> LayersIn(const nn::Module& module) {
   return layers;
 }
 
-// Adds `chain` to `layers`, or the layers of other chains in it.
+// Adds `chain` to `layers`, expanding other chains in it.
 absl::Status AddLayers(const std::string& prefix, const std::vector<NamedLayer>& chain,
                        std::vector<QatLayer>& layers) {
   for (const auto& [name, module] : chain) {
@@ -209,7 +209,7 @@ absl::StatusOr<Network> PrepareQat(const Network& network) {
     const QatBlock& block = module->blocks()[i];
     Stage& stage = prepared.stages.emplace_back(Stage{
         block.name, [module, i](const at::Tensor& inputs) { return module->RunBlock(i, inputs); }});
-    if (block.sum_rounding) continue;  // its name is that of all in it
+    if (block.sum_rounding) continue;  // its name covers everything in it
     for (const QatLayer& layer : block.body) stage.uses.push_back(layer.name);
   }
   return prepared;

@@ -16,9 +16,9 @@
 namespace muster::worker {
 namespace {
 
-// In one turn of the loop.
+// Datagrams per turn of the loop.
 constexpr int kBatch = 64;
-// Before a judgement; more than a queue holds on any machine that we know.
+// Datagrams read before a decision; more than any known queue holds.
 constexpr int kDrain = 1024;
 
 absl::Status Failed(const std::string& path, const std::string& cause) {
@@ -26,7 +26,7 @@ absl::Status Failed(const std::string& path, const std::string& cause) {
                        cause);
 }
 
-// What the kernel says of the sender.
+// The sender's credentials, from the kernel.
 std::optional<ucred> SenderOf(msghdr& message) {
   for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr;
        part = CMSG_NXTHDR(&message, part)) {
@@ -51,7 +51,7 @@ absl::StatusOr<std::unique_ptr<BeatSocket>> BeatSocket::Open(boost::asio::io_con
   path.copy(address.sun_path, path.size());
   base::UniqueFd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const int on = 1;
-  // The name takes its mode from the socket (man 7 unix), so that it never has a wider one.
+  // bind() gives the file the socket's mode (man 7 unix), so it is never wider than this.
   if (!socket.valid() || ::fchmod(socket.get(), 0600) != 0 ||
       ::setsockopt(socket.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0 ||
       ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
@@ -96,7 +96,7 @@ bool BeatSocket::ReceiveOne() {
   message.msg_iovlen = 1;
   message.msg_control = control;
   message.msg_controllen = sizeof control;
-  // Descriptors that somebody sends along do not fit into `control`, and the kernel closes them.
+  // `control` has no room for passed descriptors, so the kernel closes them.
   const ssize_t count = ::recvmsg(socket_.native_handle(), &message, MSG_CMSG_CLOEXEC);
   if (count < 0) return errno == EINTR;
   const std::optional<ucred> sender = SenderOf(message);

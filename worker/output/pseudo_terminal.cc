@@ -9,7 +9,8 @@ namespace muster::worker {
 
 namespace {
 
-// "\n" becomes "\r\n" once, at the real terminal. Nothing is ever typed on this one.
+// Output passes unchanged: the real terminal turns "\n" into "\r\n". No echo, as there is no
+// keyboard.
 bool WriteAsIs(int worker_end, termios settings) {
   settings.c_oflag &= ~static_cast<tcflag_t>(OPOST);
   settings.c_lflag &= ~static_cast<tcflag_t>(ECHO | ECHONL);
@@ -21,7 +22,7 @@ std::optional<PseudoTerminal> OpenPair() {
   terminal.our_end.reset(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
   const int ours = terminal.our_end.get();
   if (ours < 0 || ::grantpt(ours) != 0 || ::unlockpt(ours) != 0) return std::nullopt;
-  // By way of our end, not by its name: /dev/pts here may be another container's.
+  // Opens the peer through our end, not by name: /dev/pts may be another container's.
   terminal.worker_end.reset(::ioctl(ours, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC));
   if (!terminal.worker_end.valid()) return std::nullopt;
   return terminal;

@@ -1,4 +1,4 @@
-// A terminal for a worker, in place of the one it would have had without us.
+// A pseudo-terminal for a worker that would otherwise have had a terminal.
 #pragma once
 
 #include <optional>
@@ -7,14 +7,14 @@
 
 namespace muster::worker {
 
-// What is written to `worker_end` can be read from `our_end`, byte for byte. When the last copy of
-// the worker's end is closed, reading ours fails with EIO, after everything that was written.
+// Bytes written to `worker_end` can be read from `our_end` unchanged. Once the last copy of the
+// worker's end is closed and everything is read, reading ours fails with EIO.
 struct PseudoTerminal {
   base::UniqueFd our_end;
   base::UniqueFd worker_end;
 };
 
-// In characters; 0 where a terminal does not say.
+// In characters; 0 if the terminal does not say.
 struct WindowSize {
   int rows = 0;
   int columns = 0;
@@ -22,22 +22,22 @@ struct WindowSize {
   bool operator==(const WindowSize&) const = default;
 };
 
-// nullopt when `fd` is not a terminal.
+// nullopt if `fd` is not a terminal.
 std::optional<WindowSize> ReadWindowSize(int fd);
 void SetWindowSize(int fd, const WindowSize& size);
 
-// A pseudo-terminal that looks like the terminal `console_fd` (size, settings), but does not change
-// what is written: the real one will. It does not become anybody's controlling terminal. Both ends
-// are close-on-exec. nullopt when `console_fd` is not a terminal or the system has none available.
+// A pseudo-terminal with the size and settings of the terminal `console_fd` that does not change
+// the output, as the real one will. Never a controlling terminal. Both ends are close-on-exec.
+// nullopt if `console_fd` is not a terminal or the system has none left.
 std::optional<PseudoTerminal> OpenPseudoTerminal(int console_fd);
 
-// The same for a terminal that is elsewhere, of which no more than its size is known.
+// The same for a terminal on another machine, of which only the size is known.
 std::optional<PseudoTerminal> OpenPseudoTerminal(const WindowSize& size);
 
-// Gives the pseudo-terminal behind `our_end` the size that the terminal has now.
+// Gives the pseudo-terminal behind `our_end` the terminal's current size.
 void CopyWindowSize(int console_fd, int our_end);
 
-// How many columns the terminal has; 0 when it does not say, or is not a terminal.
+// The terminal's width; 0 if it does not say, or is not a terminal.
 int TerminalColumns(int fd);
 
 }  // namespace muster::worker

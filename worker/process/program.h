@@ -1,4 +1,4 @@
-// Which file a worker's argv[0] means, and what to tell the user when it cannot be run.
+// Finds the program for argv[0], and explains why one cannot be run.
 #pragma once
 
 #include <string>
@@ -8,15 +8,14 @@
 
 namespace muster::worker {
 
-// The file that execvp would run for `name` with this value of PATH (nullptr: unset). A name with a
-// slash is returned as it is, whatever it names: exec itself says what is wrong with it. NotFound
-// when PATH has no such program, PermissionDenied when it has one that is not executable.
+// The file that execvp would run for `name` with this PATH (nullptr: unset). A name with a slash is
+// returned unchecked: exec itself reports what is wrong with it. NotFound if PATH has no such
+// program, PermissionDenied if it is not executable.
 absl::StatusOr<std::string> FindProgram(const std::string& name, const char* path);
 
-// One clear sentence for execve(program) failing with `error`: "./train: No such file or
-// directory", "./data.txt: Permission denied (not executable)". Looks at the file to distinguish
-// causes that share an errno. NotFound for ENOENT, PermissionDenied for EACCES, FailedPrecondition
-// for the rest.
+// Explains why execve(program) failed with `error`: "./train: No such file or directory",
+// "./data.txt: Permission denied (not executable)". Inspects the file to tell causes with the same
+// errno apart. NotFound for ENOENT, PermissionDenied for EACCES, FailedPrecondition otherwise.
 absl::Status ExecError(const std::string& program, int error);
 
 }  // namespace muster::worker

@@ -5,7 +5,7 @@ namespace muster::worker {
 DeadMansSwitch::Step DeadMansSwitch::Next(Event event, TimePoint now,
                                           std::optional<TimePoint> deadline) {
   if (event == Event::kAgentGone) return {Step::kStandIn, std::nullopt};
-  // One that was moved on in time is found here, and slept for: so nobody has to tell of it.
+  // Finds a deadline that was moved in time here and sleeps on, so moving it needs no wake-up.
   if (!deadline.has_value() || now < *deadline) return {Step::kSleep, deadline};
   if (struck_for_ != deadline) {
     struck_for_ = deadline;

@@ -1,10 +1,9 @@
-// When the guard beside the workers kills them (orphan_guard.h): the guard without its process, its
-// pipe and its clock.
+// When the guard (orphan_guard.h) kills the workers: its decisions without process, pipe and clock.
 //
-// The agent names a time, which it moves forward as long as all is well. When that time comes
-// without having been moved, the guard strikes, once for each time that was named. Workers may
-// appear after that, when an agent that stood still wakes up in the middle of starting them: as
-// long as the time is in the past, those are killed as soon as the agent has the guard look.
+// The agent sets a deadline and moves it forward as long as all is well. When a deadline passes,
+// the guard strikes, once per deadline. Workers may still appear after that, if an agent that stood
+// still wakes up while starting them: while the deadline is in the past, the guard kills those
+// whenever the agent asks it to look.
 #pragma once
 
 #include <chrono>
@@ -12,25 +11,25 @@
 
 namespace muster::worker {
 
-// Deterministic, and safe in a forked child of a process with threads: it neither allocates nor
-// calls anything.
+// Deterministic, and safe in a forked child of a multi-threaded process: it allocates no memory and
+// makes no calls.
 class DeadMansSwitch {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
 
-  // What has happened since the last step.
+  // What happened since the last step.
   enum class Event {
-    kNothing,    // only time has passed, or the last step was carried out
-    kLook,       // the agent asks the guard to look at what it has written
-    kAgentGone,  // it has ended, or has let go of the guard
+    kNothing,    // time has passed, or the last step is done
+    kLook,       // the agent asks the guard to look at the shared memory
+    kAgentGone,  // the agent has exited or released the guard
   };
 
   struct Step {
     enum Kind {
-      kSleep,     // until `until`, or for ever, or until an Event comes, whichever is first
-      kStrike,    // kill all there is
-      kKillLate,  // kill the workers that have appeared since the strike
-      kStandIn,   // the agent is gone, and the guard ends what it would have ended; the last step
+      kSleep,     // until `until` (nullopt: no limit) or the next Event
+      kStrike,    // kill all workers
+      kKillLate,  // kill workers that appeared since the strike
+      kStandIn,   // last step: the agent is gone, so clean up in its place
     };
     Kind kind = kSleep;
     std::optional<TimePoint> until;
@@ -38,11 +37,11 @@ class DeadMansSwitch {
     bool operator==(const Step&) const = default;
   };
 
-  // `deadline` is the one that holds at `now`, or was named since; nullopt: never.
+  // `deadline` was read at or after `now`; nullopt: none.
   Step Next(Event event, TimePoint now, std::optional<TimePoint> deadline);
 
  private:
-  // The last deadline for which it has struck.
+  // The deadline of the last strike.
   std::optional<TimePoint> struck_for_;
 };
 

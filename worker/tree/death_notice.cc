@@ -10,7 +10,7 @@
 namespace muster::worker {
 namespace {
 
-// A SYN that is lost is sent again after one second, then after two.
+// A lost SYN is sent again after one second, then after two.
 constexpr int kLongestConnectMs = 5000;
 
 bool Connects(int connection, const ServerAddress& to) {
@@ -37,7 +37,7 @@ void SendDeathNotice(const ServerAddress& to, std::string_view text) {
   const int connection =
       socket(to.data()->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (connection < 0) return;
-  // A new connection takes so few bytes at once, or it is not one.
+  // A new connection accepts this few bytes at once.
   if (Connects(connection, to)) {
     [[maybe_unused]] const ssize_t sent = send(connection, text.data(), text.size(), MSG_NOSIGNAL);
   }

@@ -1,4 +1,4 @@
-// What the guard of a dead agent tells a server, once nothing of the workers is left.
+// What a dead agent's guard sends to a server once nothing of the workers is left.
 #pragma once
 
 #include <netinet/in.h>
@@ -10,17 +10,16 @@
 
 namespace muster::worker {
 
-// Where a TCP server is. A plain value that owns no memory: it may lie in memory that processes
-// share.
+// A TCP server's address. A plain value without pointers, so it may lie in shared memory.
 class ServerAddress {
  public:
-  // Nowhere.
+  // No server.
   ServerAddress() = default;
-  // A sockaddr_in or sockaddr_in6 as it is in memory; anything longer is nowhere.
+  // Copies a sockaddr_in or sockaddr_in6; anything longer means no server.
   ServerAddress(const void* address, std::size_t size);
 
   const sockaddr* data() const { return reinterpret_cast<const sockaddr*>(&address_); }
-  // 0: nowhere.
+  // 0: no server.
   socklen_t size() const { return size_; }
 
  private:
@@ -31,11 +30,11 @@ class ServerAddress {
 // Bytes for a TCP server.
 struct DeathNotice {
   ServerAddress to;
-  // What is written on a connection made for this purpose; nothing is read.
+  // Written on a new connection; nothing is read.
   std::string text;
 };
 
-// Connects, writes and closes, within a few seconds or not at all: the receiver must not rely on
+// Connects, writes and closes, within a few seconds or not at all; the receiver must not rely on
 // it. Async-signal-safe.
 void SendDeathNotice(const ServerAddress& to, std::string_view text);
 

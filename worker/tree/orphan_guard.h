@@ -1,19 +1,18 @@
-// Makes sure that nothing of a worker outlives an agent that was killed.
+// Makes sure that nothing started by a worker outlives a killed agent.
 //
-// The kernel ends a worker when its agent dies (PR_SET_PDEATHSIG), but not what the worker has
-// started: `sh -c 'python train.py; ...'` would leave the python behind. The guard is a small
-// process beside the agent that holds the other end of a pipe and finds the workers' process groups
-// in memory shared with the agent. When the agent is gone, for whatever reason, the pipe ends. Then
-// the guard kills the workers' cgroup, if there is one, and their groups, removes the socket that
-// workers told the agent their steps by, and looks through /proc
-// for orphans that have left both but carry the agent's mark (orphan_hunt.h). Once it has seen that
-// nothing is left, it tells the server that the agent has named (death_notice.h), and ends.
+// The kernel kills a worker when its agent dies (PR_SET_PDEATHSIG), but not the worker's children:
+// `sh -c 'python train.py; ...'` would leave the python behind. The guard is a small process that
+// holds the other end of a pipe to the agent and reads the workers' process groups from shared
+// memory. When the agent dies, for whatever reason, the pipe closes. The guard then kills the
+// workers' cgroup, if there is one, and their groups, removes the beat socket, and searches /proc
+// for orphans that have left both but carry the agent's mark (orphan_hunt.h). Once nothing is left
+// it sends the death notice (death_notice.h), and exits.
 //
 // It is also a dead man's switch. The workers of an agent that has lost touch with the rendezvous
-// must be dead before their ranks are given away, and the agent may be unable to kill them itself:
-// it may be stopped (SIGSTOP) or hang in the kernel. So it tells the guard a time, which it moves
-// forward as long as all is well; when that time comes, the guard kills what it would kill if the
-// agent died.
+// must be dead before their ranks are given away, and the agent may be unable to kill them: it may
+// be stopped (SIGSTOP) or hang in the kernel. So the agent sets a deadline and moves it forward as
+// long as all is well; when it passes, the guard kills the workers as it would on the agent's
+// death.
 #pragma once
 
 #include <sys/types.h>
@@ -35,63 +34,59 @@ namespace muster::worker {
 struct OrphanGuardOptions {
   // The largest number of groups at a time.
   std::size_t capacity = 0;
-  // The mark in the workers' environment (agent_mark.h). Empty: the guard does not look for
-  // orphans.
+  // The mark in the workers' environment (orphan_hunt.h). Empty: do not search for orphans.
   std::string mark;
-  // The directory of a cgroup that holds only workers; it is killed and removed. Empty: none.
+  // The directory of a cgroup that contains only workers; killed and removed. Empty: none.
   std::string cgroup;
-  // A file of the agent's, which goes with it, and so does its directory when nothing else is
-  // there. Empty: none.
+  // A file of the agent to remove, and its directory if that is then empty. Empty: none.
   std::string file;
-  // Whom to tell that the agent has died, once nothing is running any more that the guard watches
-  // or that has the mark; nobody is told if the guard cannot be sure.
+  // Sent after the agent's death once nothing watched or marked is running; not sent if the guard
+  // cannot be sure.
   std::optional<DeathNotice> death_notice;
 };
 
 // Memory shared with the guard process.
 struct GuardMemory;
 
-// Lives with one WorkerGroup, on its thread. The guard process has a session of its own, none of
-// the agent's descriptors, and blocks every signal that can be blocked.
+// Lives with one WorkerGroup, on its thread. The guard process leads a session of its own, has none
+// of the agent's descriptors, and blocks every signal that can be blocked.
 class OrphanGuard {
  public:
-  // Starts the guard process. May be called in a process with threads: after fork nothing but
-  // async-signal-safe calls are made.
+  // Starts the guard process. May be called in a process with threads: after the fork it makes only
+  // async-signal-safe calls.
   static absl::StatusOr<OrphanGuard> Start(const OrphanGuardOptions& options);
 
   OrphanGuard(OrphanGuard&& other) noexcept;
   OrphanGuard& operator=(OrphanGuard&&) = delete;
-  // Ends the guard process without touching any group, and waits for its end.
+  // Kills the guard process without touching any group, and waits for its exit.
   ~OrphanGuard();
-  // Ends it, and leaves the waiting to the destructor. Nothing else may be called afterwards.
+  // Kills it, and leaves the waiting to the destructor. Call nothing else afterwards.
   void Dismiss();
 
-  // After the guard process has died by itself: waits for it and starts another, which watches the
-  // same groups and has the same deadline. On an error, also when that has been done too often,
-  // there is no guard process any more.
+  // Call after the guard process has died: waits for it and starts another with the same groups and
+  // deadline. After an error, which includes too many deaths, there is no guard process.
   absl::Status StartAgain();
 
-  // Negative when there is none.
+  // Negative if there is none.
   pid_t pid() const { return pid_; }
 
-  // `group` is to be killed when the agent dies; or no longer, as its leader has been waited for
-  // and its number may come to mean another. Only writes to memory: the guard does not wake up for
-  // it.
+  // Watch() marks `group` to be killed when the agent dies. Forget() reverses that; call it when
+  // the group's leader has been waited for, as its id may be reused. Both only write to shared
+  // memory, and do not wake the guard.
   void Watch(pid_t group);
   void Forget(pid_t group);
 
-  // When the workers are to be killed unless it has been moved by then; nullopt, as at first:
-  // never. Moving it to a later time is cheap: it only writes to memory that the guard looks at
-  // before it acts. While the time is in the past, groups that are watched are killed at once. The
-  // agent finds dead what the guard has killed, and may continue from there with a new time.
+  // Sets when the workers are killed unless the deadline is moved before; nullopt, the initial
+  // value: never. Moving it later is cheap: it only writes to memory that the guard reads before it
+  // acts. While it is in the past, newly watched groups are killed at once. After a strike the
+  // agent finds its workers dead, and may continue with a new deadline.
   void SetDeadline(std::optional<std::chrono::steady_clock::time_point> deadline);
 
-  // Whom OrphanGuardOptions::death_notice goes to is elsewhere from now on. Only writes to memory,
-  // and may be interrupted by the end of this program at any point: the notice then goes to the one
-  // place or the other.
+  // Changes the receiver of OrphanGuardOptions::death_notice. Only writes to memory, and may be
+  // interrupted by this program's death: the notice then goes to either the old or the new one.
   void MoveDeathNotice(const ServerAddress& to);
 
-  // The guard has found a deadline passed, and has killed, at least once.
+  // The guard has killed at least once because a deadline passed.
   bool has_struck() const;
 
  private:
@@ -103,9 +98,9 @@ class OrphanGuard {
   OrphanGuard(OrphanGuardOptions options, SharedMemory memory)
       : options_(std::move(options)), memory_(std::move(memory)) {}
   absl::Status Launch();
-  // Writes `after` to the first place in the table that holds `before`; false when none does.
+  // Replaces the first `before` in the table by `after`; false if there is none.
   bool Replace(pid_t before, pid_t after);
-  // Has the guard look at the memory.
+  // Makes the guard look at the shared memory.
   void Look();
 
   OrphanGuardOptions options_;

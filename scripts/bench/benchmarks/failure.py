@@ -21,13 +21,13 @@ from processes import Program, TimedOut, stat_fields, wait_for  # noqa: E402
 
 TARGETS = ["//launcher:muster", "//test/chaos:chaos_worker"]
 
-# torchrun's pause between two looks at its workers, in seconds, by what the contestant is called: nearly none, which is
-# a busy loop of Python, and what newer versions have by default (1.13's is 5 s).
+# torchrun's polling interval in seconds, by the contestant's name: nearly none, which is a busy
+# loop of Python, and the default of newer versions (1.13's is 5 s).
 MONITOR_INTERVALS = {"torchrun": 0.001, "torchrun, 0.1 s": 0.1}
 TORCHRUN = next(iter(MONITOR_INTERVALS))
 NODES = ("host", "guest")  # The first holds the rendezvous, in Muster's agent as in torchrun's.
 NPROC = 2
-# How long a survivor gets to notice that an agent is dead.
+# How long a survivor has to notice that an agent is dead.
 PATIENCE_S = 20.0
 
 AT_REST = results.Metric("CPU time of both agents before", "%")  # of one processor
@@ -49,7 +49,7 @@ of both agents while nothing happens is shown. That it looks at the rendezvous o
 defaults."""
 
 
-# Says what a node runs: of its name, the rendezvous's port, and the job's folder.
+# Returns a node's command line for its name, the rendezvous's port, and the job's folder.
 CommandOf = Callable[[str, int, Path], list[str]]
 
 
@@ -208,7 +208,7 @@ def measure(settings: tools.Settings) -> results.Benchmark:
     goals = {metric.name: tuple(results.Goal(name, times=20) for name in MONITOR_INTERVALS) for metric in told}
     benchmark.add(case, [*told, AT_REST], samples, goals)
 
-    # torchrun's rounds are as long as our patience, and all end in the same way.
+    # torchrun's rounds take as long as our patience, and all end in the same way.
     case = "an agent is killed"
     fastest = {TORCHRUN: MONITOR_INTERVALS[TORCHRUN]}
     samples = contest.take_turns(case, _contestants(_kill_agent, "1:2", fastest, rounds=1), settings.pairs)

@@ -15,7 +15,7 @@ PLAINTEXT = "muster --insecure"
 SIZES = (1_000, 10_000)
 HOSTS = 200
 SECONDS = 10
-# No turn of the loop is to take longer, in seconds as the metric's bucket names it.
+# No turn of the loop may take longer, in seconds as the metric's bucket is named.
 LONGEST = "0.01"
 
 GATHERING = results.Metric("all but one attend", "s")

@@ -23,13 +23,13 @@ QUICK_SIZES = (1, 8)
 WORKER = "/bin/true"
 LOOP, HYDRA, MPIRUN, SRUN, TORCHRUN = "spawn loop", "mpiexec.hydra", "mpirun", "srun", "torchrun"
 TORCHRUN_SCRIPT = "scripts/bench/torchrun.py"
-# torchrun's pause between two looks at its workers; 5 s is its default.
+# torchrun's polling interval; its default is 5 s.
 MONITOR_INTERVAL_S = 0.01
 DEADLINE_S = 30
-# Those that need seconds for what others do in milliseconds take part in few rounds, from these sizes on.
+# Contestants that need seconds where others need milliseconds run fewer rounds from these sizes on.
 SLOW_FROM = {TORCHRUN: 1, SRUN: 256}
 SLOW_ROUNDS = 2
-# From here on a launch is many spawns, below it is mostly the start of the launcher itself.
+# From here on a launch is mostly spawns, below it mostly the start of the launcher itself.
 MANY = 64
 
 WALL = results.Metric("wall time", "ms")
@@ -119,8 +119,8 @@ def measure(settings: tools.Settings) -> results.Benchmark:
                                    rounds=SLOW_ROUNDS if size >= SLOW_FROM.get(name, size + 1) else 0)
                 for name, command in starters.items()]
             samples = contest.take_turns(f"launch of {size}", contestants, settings.pairs, notes=benchmark.notes)
-            # Open MPI 4.1.4 waits for ever, now and then, when many of its processes end at once; torchrun takes longer
-            # than the deadline for very many. Who failed with fewer is not asked to start more.
+            # Open MPI 4.1.4 sometimes hangs when many of its processes exit at once; torchrun
+            # exceeds the deadline for very many. Contestants that failed with fewer are skipped.
             starters = {name: command for name, command in starters.items() if name in samples}
             benchmark.add(f"{size} process{'es' if size > 1 else ''}", [WALL, MEMORY], samples, goals(size), size)
     launch_micro.add_rows(benchmark, "test/bench/launch/spawn_benchmark", settings)

@@ -61,7 +61,8 @@ class Case:
 
 
 def cases() -> list[Case]:
-    # 25 M parameters. With 32 tokens for each rank, parameters and gradients take the time; with 512, computing does.
+    # 25 M parameters. With 32 tokens per rank, parameters and gradients dominate; with 512,
+    # computing does.
     few = Shape(8, 8, 512, context=32, batch=2, report_every=4, reports=6)
     many = Shape(8, 8, 512, context=128, batch=8, report_every=2, reports=4)
     zero, tensor = "ZeroRedundancyOptimizer", "DTensor"

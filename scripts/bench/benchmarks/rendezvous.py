@@ -20,7 +20,7 @@ PLAINTEXT = "muster --insecure"
 SIZES = (2, 8, 64, 256, 1024)
 TORCH_SIZES = (2, 8, 64)
 IN_PROCESS_SIZES = (2, 8, 64, 256, 1024, 10_000)
-# Where it is looked whether the peer goes on growing, and how long it is waited for.
+# Sizes at which the peer's growth is checked, and the time limit for it.
 TORCH_BEYOND = 256
 TORCH_PATIENCE_S = 60
 
@@ -31,7 +31,7 @@ WHOLE_COST = results.Metric("whole, per agent", "us")
 METRICS = [LAST_JOIN, COST, WHOLE, WHOLE_COST]
 IN_PROCESS = [results.Metric(f"{metric.name}, in one process", metric.unit) for metric in METRICS]
 GROWTH = results.Metric("cost per agent, times", "")
-# "Flat": sorting and the caches may make an agent of a large job this many times as dear, but no more.
+# "Flat": sorting and caches may make an agent of a large job up to this many times as expensive.
 FLAT = 2
 
 HOW = """All nodes of a job but one have joined; the time runs from before the last one calls Join until the last agent

@@ -22,7 +22,7 @@ STEPS = results.Metric("steps in a second", "steps/s", higher_is_better=True)
 PHASES = [results.Metric(name, "ms/step") for name in ("data", "forward", "backward", "optimizer")]
 IMAGES = results.Metric("images in a second", "million/s", higher_is_better=True)
 
-# What is asked of muster-train: that of a user who changes nothing, and what Python's options mean.
+# muster-train's options: the defaults, and the equivalents of Python's options.
 OPTIONS = {
     BEST: ["--comm", "shm", "--optimizer", "one-pass"],
     SAME: ["--comm", "gloo", "--optimizer", "reference"],

@@ -41,7 +41,7 @@ and the client share this machine's processors, and the network between them tak
 until an add behind it is answered. gloo's traffic is that of so many ranks, all of which are on the second node, with two
 connections each: the median of five starts. The first add of a job makes the agents' TLS connection as well, and so is counted apart."""
 
-# Runs as the worker: rank 1 measures, rank 0 is there until it has.
+# Runs as the worker: rank 1 measures, rank 0 stays until it has.
 _WORKER = """
 import json, os, socket, statistics, struct, subprocess, sys, time
 client, out, seconds, value, held, *traces = sys.argv[1:]
@@ -65,7 +65,7 @@ with socket.create_connection((os.environ["MASTER_ADDR"], int(port)), timeout=60
     peer.sendall(b"\\3" + struct.pack("<Q", 5) + b"init/" + struct.pack("<q", 1))
     assert len(peer.recv(8)) == 8
     figures = {"first_ms": (time.perf_counter() - before) * 1000}
-# Before anything has made room that would be used again.
+# Before anything has allocated memory that would be reused.
 before = resident()
 with subprocess.Popen([client, "hold", port, held], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
     process.stdout.readline()

@@ -32,7 +32,8 @@ class Turns {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // As the Driver does with each event: hear it, take what came of it, ask when time matters next.
+  // As the DaemonLoop does with each event: hear it, take what came of it, ask when time matters
+  // next.
   template <typename Event>
   void Handle(Coordinator& coordinator, const Event& event) {
     const Clock::time_point begun = Clock::now();

@@ -16,9 +16,9 @@ from processes import now, resident_kib, wait_for
 from trial import NODES, Trial
 
 _STATE = ("state-dir",)
-# What a pipe is filled with.
+# Fills a pipe.
 _BALLAST = "unread "
-# In whatever words: a count, lines, and that they are not there.
+# In any words: a count, lines, and that they are missing.
 _LOST_LINES = re.compile(r"^(?=.*\b[1-9]\d*\b)(?=.*\blines?\b).*\b(lost|dropped|missing|left out|discarded)\b",
                          re.MULTILINE)
 
@@ -171,7 +171,7 @@ def port_taken(trial: Trial) -> None:
     features=_STATE,
 )
 def herd(trial: Trial) -> None:
-    # So many marks at the usual pace would take all of two processors.
+    # So many marks at the usual pace would use all of two CPUs.
     job = trial.prepare_job(nnodes="24", nproc=1, worker_env={"CHAOS_TICK_US": "5000"})
     job.keep_state()
     job.start_daemon()
@@ -200,7 +200,7 @@ def garbage(trial: Trial) -> None:
     sender = trial.start_adversary(trial.cluster.nodes[0], "garbage", trial.cluster.daemon, PORT)
     trial.expect(sender.wait(60) == 0, f"the sender failed: {sender.last_words()}")
     grown = resident_kib(job.serving()) - before
-    # gRPC takes up to 140 KiB for a connection and is slow to give it back.
+    # gRPC takes up to 140 KiB per connection and frees it slowly.
     trial.expect(grown < 32 << 10, f"musterd's memory grew by {grown} KiB")
     trial.expect_undisturbed()
     trial.survives_failure()
@@ -225,7 +225,7 @@ def stderr_unread(trial: Trial) -> None:
     daemon = job.start_daemon(stderr=far)
     for host in trial.cluster.nodes:
         job.start_agent(host)
-    # What the job's first round says fits; what comes now does not.
+    # The job's first round fits; what comes now does not.
     job.wait_running()
     _fill_pipe(far)
     other = job.start_agent(trial.cluster.nodes[0], name="other", stranger=True,
@@ -237,7 +237,7 @@ def stderr_unread(trial: Trial) -> None:
     trial.survives_failure("recover")
     trial.finish_job()
     said = _read_all(near)
-    # There is room again for a while before the next line.
+    # Leaves room for a while before the next line.
     trial.hold(0.5)
     daemon.signal(signal.SIGTERM)
     wait_for(lambda: not daemon.running(), "musterd does not end on SIGTERM")

@@ -7,7 +7,7 @@ from job import Job
 from processes import TimedOut, now
 from trial import ELASTIC, NODES, SURVIVORS, Trial
 
-# Short, so that what would come of a node that begins the job again is seen soon.
+# Short, so that a node that wrongly starts the job again shows up soon.
 _LAST_CALL = "--rdzv-conf=last_call_timeout=1"
 # Longer than join_timeout, and shorter than --shutdown-timeout.
 _SLOW_S = 10

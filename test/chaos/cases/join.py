@@ -89,7 +89,7 @@ def _replace_rank_1(trial: Trial, end: Callable[[], None]) -> None:
         wait_for(lambda: job.timeline().first("waiting", name), lambda: f"{name} does not wait; {job.last_words()}")
     end()
     job.start_agent(nodes[1], name="node2-again", meet=[*static, "--node-rank=1"])
-    # What is decided about it is decided before rank 2 comes.
+    # The decision about it comes before rank 2.
     trial.hold(1.0)
     begin = now()
     job.start_agent(nodes[2], meet=[*static, "--node-rank=2"])

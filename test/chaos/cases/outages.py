@@ -10,7 +10,7 @@ from processes import now, wait_for
 from trial import NODES, Trial
 
 _STATE = ("state-dir",)
-# How long a worker that saves something takes to end; longer than its node's lease.
+# How long a worker takes to save and exit; longer than its node's lease.
 _SAVING_S = 6
 _MEANWHILE = ["--shutdown-timeout=30"]
 
@@ -156,7 +156,7 @@ def restarted(trial: Trial) -> None:
     daemon = job.daemon
     assert daemon is not None
     begin = daemon.signal(signal.SIGHUP)
-    # A musterd that does not know the signal ends by it, and soon.
+    # A musterd that does not handle the signal dies of it soon.
     trial.hold(1.0)
     if not daemon.running():
         raise RuntimeError(f"musterd ended by SIGHUP, with {daemon.wait()}, instead of starting its daemon anew")
@@ -167,7 +167,7 @@ def restarted(trial: Trial) -> None:
 
 
 def _trusted_outage(trial: Trial, seconds: float) -> None:
-    # Keys of others are let pass unread, so it is by a bad value that one sees whether this key is read.
+    # Unknown keys are accepted unread, so only a bad value shows whether this key is read.
     bad = [trial.tools.muster, "run", "--dry-run", "--rdzv-conf=trust_refusals=perhaps", "--no-python", "true"]
     code = subprocess.run(bad, capture_output=True, check=False).returncode
     trial.expect(code == 2, f"muster does not know trust_refusals: with 'perhaps' for it, it exits with {code}, not 2")

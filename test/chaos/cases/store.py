@@ -12,7 +12,7 @@ from processes import Program, wait_for
 from trial import Trial
 
 _STORE_CALL = str(Path(__file__).parent.parent / "store_call.py")
-# How long the disk takes: enough for all that has to happen while an answer is held.
+# How long the disk blocks: long enough for everything that must happen while an answer is held.
 _DISK_S = 3
 
 
@@ -53,7 +53,7 @@ def _given_up(trial: Trial, how: int) -> None:
     waiting = [_call(trial, here, method, "brought") for method in ("wait", "get")]
     tracer = trial.slow_or_break_disk(f"fdatasync,fsync:delay_enter={_DISK_S * 1000000}")
     _call(trial, there, "set", "brought")
-    # The daemon gets the Set within this time, and the disk does not get it.
+    # Within this time the daemon gets the Set, and the disk does not.
     trial.hold(1.0)
     for call in waiting:
         trial.expect(call.said("answered") is None, f"the fault was not injected: {call.last_words()}")

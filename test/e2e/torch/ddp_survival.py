@@ -29,11 +29,11 @@ def main() -> None:
         model.load_state_dict(saved["model"])
         optimizer.load_state_dict(saved["optimizer"])
         step = saved["step"]
-    # Nobody saves before everybody has read.
+    # No rank saves before all have read.
     dist.barrier()
     loss = torch.zeros(())
     while step < steps:
-        # Each step's data is known by its number alone: whoever resumes sees what he would have seen.
+        # Each step's data depends on its number alone, so that a resumed run sees the same.
         data = torch.Generator().manual_seed(1000 * step + rank)
         inputs = torch.randn(8, 16, generator=data)
         targets = torch.randint(0, 4, (8,), generator=data)

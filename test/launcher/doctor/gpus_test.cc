@@ -1,4 +1,4 @@
-// GPUs that are not there: an NVML of the test's own.
+// Simulated GPUs, through an NVML of the test's own.
 #include "launcher/doctor/gpus.h"
 
 #include <cstdlib>

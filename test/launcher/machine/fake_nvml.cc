@@ -1,8 +1,7 @@
 // A fake NVML with three devices: the second cannot be opened, and the third is split into two MIG
-// instances in slots 0 and 2. Its memory has errors, a repair that waits and a hot chip. With
-// FAKE_NVML_BROKEN set it refuses to work, as NVML does when it does not match the driver; the
-// device whose number is in FAKE_NVML_LOST is lost. It ends the process when it is used while not
-// initialized.
+// instances in slots 0 and 2. It reports memory errors, a pending repair and a hot chip. With
+// FAKE_NVML_BROKEN set it fails to initialize, as NVML does if it does not match the driver; the
+// device in FAKE_NVML_LOST is lost. It exits the process if it is used while not initialized.
 #include <cstdlib>
 #include <cstring>
 
@@ -102,7 +101,7 @@ int nvmlDeviceGetTemperature(Device* device, int sensor, unsigned* degrees) {
   return sensor == 0 ? 0 : kNotSupported;
 }
 
-// Uncorrected ones (1) since the driver was loaded (0); of others there are very many.
+// Only uncorrected ones (1) since the driver was loaded (0); all other counters are huge.
 int nvmlDeviceGetTotalEccErrors(Device* device, int type, int counter, unsigned long long* errors) {
   CheckInitialized();
   *errors = type != 1 || counter != 0 ? 1000000 : device == &g_devices[0] ? 0 : 3;
@@ -118,7 +117,7 @@ int nvmlDeviceGetRemappedRows(Device* device, unsigned* corrected, unsigned* unc
   return 0;
 }
 
-// The power cap, which is no trouble, and the temperature.
+// The power cap, which is harmless, and the temperature.
 int nvmlDeviceGetCurrentClocksThrottleReasons(Device* device, unsigned long long* reasons) {
   CheckInitialized();
   *reasons = device == &g_devices[0] ? 0x4 : 0x4 | 0x20;

@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 VOID = {"meta", "br", "hr", "img", "input", "link"}
-# What a page of ours is made of. Whatever else is in it came from a log.
+# The elements of our page. Anything else in it came from a log.
 ALLOWED = {
     "html", "head", "meta", "title", "style", "body", "main", "h1", "h2", "p", "span", "div", "table", "thead", "tbody",
     "tr", "th", "td", "button", "svg", "rect", "ul", "li", "script", "noscript",
@@ -88,7 +88,7 @@ def main() -> None:
     ids = [a["id"] for _, a in page.tags if "id" in a]
     asked = re.findall(r'getElementById\("([^"]+)"\)', scripts[0] if scripts else "")
     faults += [f"there is no element {name}" for name in asked if ids.count(name) != 1]
-    # Names of namespaces aside, no address of anything.
+    # No URLs apart from namespaces' names.
     if re.search(r"https?:|//[a-z]|@import|url\(", source):
         faults.append("the page names another place")
     if "ended by" not in page.text or "goodput" not in page.text:

@@ -11,20 +11,20 @@ namespace muster::test {
 // The text of a transcript in testdata.
 std::string LogText(const std::string& name);
 
-// The timeline of transcripts in testdata; aborts the test if there is an error.
+// The timeline of transcripts in testdata; aborts the test on an error.
 launcher::Timeline TimelineOf(const std::vector<std::string>& names);
-// The same of texts, as files "log 0", "log 1", ...
+// The same for texts, as files "log 0", "log 1", ...
 launcher::Timeline TimelineOfTexts(const std::vector<std::string>& texts);
 
-// The log of one agent, line by line. Its clocks begin at `wall` and `monotonic`.
+// One agent's log, line by line. Its clocks start at `wall` and `monotonic`.
 class AgentLog {
  public:
   AgentLog(std::string node, int workers, std::chrono::milliseconds wall = kNoon,
            std::chrono::milliseconds monotonic = std::chrono::seconds(100));
 
-  // Both clocks stand at so many milliseconds after their beginning.
+  // Adds an event `ms` milliseconds after the start.
   AgentLog& At(int ms, const launcher::AgentEvent& event);
-  // The node has this place in a round, with its first rank after those of the nodes before it.
+  // Assigns the node a place in a round; its first rank follows those of the nodes before it.
   AgentLog& Assigned(int ms, int round, int node_rank, int nodes, int workers_in_all);
 
   const std::string& text() const { return text_; }

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# The pages of real runs, and one whose logs are hostile, as an HTML parser sees them (check_page.py).
+# The pages of real runs, and one from hostile logs, as an HTML parser sees them (check_page.py).
 set -euo pipefail
 export PYTHONDONTWRITEBYTECODE=1
 here=test/launcher/replay
 cp "$here"/testdata/*.json "$TEST_TMPDIR"
 cd "$TEST_TMPDIR"
-# The same run, had its worker and its rendezvous said this.
+# The same run with this text from its worker and its rendezvous.
 hostile='</script></title><script>alert(1)</script><img src=x onerror=alert(2)><!--'
 sed "s|exited with code 7|$hostile|g" two_failures_0.json >hostile_0.json
 sed "s|exited with code 7|$hostile|g" two_failures_1.json >hostile_1.json

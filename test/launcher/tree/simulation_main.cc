@@ -1,5 +1,5 @@
-// The simulation of the launch tree as a program, for mutants of FanOut: exit code 1 and "caught
-// by" when something was violated in one of the seeds.
+// The simulation of the launch tree as a program, for mutants of FanOut: exits with 1 and prints
+// "caught by" if a check failed for one of the seeds.
 //
 // usage: simulation_main SEEDS HOSTS
 #include <cstdlib>

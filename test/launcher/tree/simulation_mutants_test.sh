@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Goal: the simulation of the launch tree finds what is wrong.
+# Goal: the simulation of the launch tree detects mistakes.
 #
-# Method: the first argument is the simulation of the FanOut that is shipped, which must pass. Each
-# other is a mutant, the same with one mistake made on purpose in fan_out.cc (mutants.bzl). Each must
-# be caught by a check, or make FanOut abort, within the first seeds.
+# Method: the first argument is the simulation with the shipped FanOut, which must pass. Each other
+# one is a mutant, the same with one deliberate mistake in fan_out.cc (mutants.bzl). Each must be
+# caught by a check, or make FanOut abort, within the first seeds.
 set -uo pipefail
 
 seeds=24

@@ -1,9 +1,9 @@
-// Goal: whatever fails while 10,000 hosts are started, none is started twice and none is left
-// behind, and what is reported of each is so.
+// Goal: whatever fails while 10,000 hosts are started, none is started twice, none is left behind,
+// and reports on each are true.
 //
 // Method: seeds of the simulation (simulation.h), in batches that run in parallel. A batch also
-// fails if anything that the simulation should cause never happened in it. simulation_mutants_test
-// sees that mistakes in FanOut are found.
+// fails if a kind of event that the simulation should cause never occurred in it.
+// simulation_mutants_test checks that mistakes in FanOut are detected.
 //
 // A failing run prints its seed. To see it step by step:
 //   bazel test --test_env=MUSTER_SIM_SEED=17 --test_env=MUSTER_SIM_TRACE=1 --test_output=all
@@ -57,7 +57,7 @@ TEST(SimulationTest, SameSeedGivesTheSameTraceAndAnotherSeedAnother) {
   }
 }
 
-// The first seed, or the one that is asked for.
+// The first seed, or the requested one.
 TEST(SimulationTest, OneSeedGoesWell) {
   const char* const seed = std::getenv("MUSTER_SIM_SEED");
   const bool traced = std::getenv("MUSTER_SIM_TRACE") != nullptr;

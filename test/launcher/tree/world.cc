@@ -69,7 +69,8 @@ void World::Do(const ProcessPtr& process, const FanOut::Actions& actions) {
               Do(child, child->fan_out.Adopt(one.charges, now_));
             });
           } else if constexpr (std::is_same_v<Action, FanOut::Close>) {
-            // It leaves the map, and must not be the map's by then.
+            // CloseLink removes it from the map, so pass a copy rather than a reference into the
+            // map.
             CloseLink(LinkPtr(process->links.at(one.link)));
           } else {
             TellUp(process, one);
@@ -215,7 +216,7 @@ void World::TellRoot(const HostNews& news) {
   if (news.what == kEnded && ++host.ends_told > 1) {
     Violated(absl::StrCat("host ", news.host, " is said to have ended twice"));
   }
-  // Another attempt after it was given up is no news.
+  // A further attempt after it was given up is not reported.
   if (news.what == kNotYet && host.told && host.told->what == kUnreachable) return;
   host.told = news;
 }
@@ -224,7 +225,7 @@ void World::End(const ProcessPtr& process, bool at_once) {
   if (std::exchange(process->ending, true)) return;
   Note(absl::StrCat(process->host, " ends"));
   TellEnd(process->uplink, "ended", random_.Between(milliseconds(1), seconds(1)));
-  // What it has started sees that it is gone.
+  // Its children notice that it is gone.
   for (const auto& [id, link] : std::exchange(process->links, {})) {
     link->over = true;
     if (const ProcessPtr child = link->child.lock()) {
@@ -232,7 +233,7 @@ void World::End(const ProcessPtr& process, bool at_once) {
             [this, child] { End(child, false); });
     }
   }
-  // Workers may have a grace time.
+  // Workers may have a grace period.
   After(at_once ? milliseconds(0) : random_.Between(milliseconds(0), seconds(5)),
         [this, process] { std::erase(running_[process->host], process); });
 }

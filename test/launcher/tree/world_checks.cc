@@ -1,4 +1,4 @@
-// What must hold in the simulation of the launch tree, and the order of its phases.
+// The checks of the launch tree's simulation, and the order of its phases.
 #include "absl/strings/str_cat.h"
 #include "test/launcher/tree/world.h"
 
@@ -10,7 +10,7 @@ using std::chrono::minutes;
 using std::chrono::seconds;
 using enum HostNews::What;
 
-// Far more than what waits for pauses, time limits and silences can take one after the other.
+// Far more than pauses, time limits and silences take one after another.
 constexpr minutes kLongEnough(60);
 
 }  // namespace
@@ -69,7 +69,7 @@ SimulationResult World::Run() {
   RunUntil(now_ + kLongEnough);
   if (!Failed()) CheckEverythingIsAsTold();
 
-  // The nodes end, each when it likes, and some break while they do so.
+  // The nodes end at random times, and some break meanwhile.
   std::int64_t running = 0;
   for (const auto& [host, here] : running_) {
     for (const ProcessPtr& process : here) {
@@ -90,7 +90,7 @@ SimulationResult World::Run() {
   }
   if (ended != running) Violated(absl::StrCat(running, " ran, and ", ended, " ends were reported"));
 
-  // Processes whose nodes have ended break: nobody starts those again.
+  // Processes whose nodes have ended break: they must not be started again.
   for (int i = 0; i < faults_in_1000_; ++i) {
     After(random_.Between(milliseconds(1), seconds(10)), [this] { SomethingBreaks(); });
   }

@@ -16,8 +16,8 @@ namespace muster::rendezvous {
 
 // Leaders are named by their fences. What was acknowledged is in `disk`, whose checks then hold for
 // an etcd as well. Checked here: each leader reads all that was acknowledged before, a batch that
-// was not whole or not at all, and nothing else; and nobody who has been followed is acknowledged
-// what his successor has not read.
+// was not whole or not at all, and nothing else; and no leader that has been succeeded is
+// acknowledged what its successor has not read.
 class Ledger {
  public:
   Ledger(Violations& violations, Incidents& incidents, Disk& disk)

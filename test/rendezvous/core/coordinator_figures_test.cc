@@ -1,5 +1,5 @@
-// What a Coordinator tells of itself: how failures were noticed, how nodes keep their leases, what
-// was lost of their output, and for which limit somebody was refused.
+// A Coordinator's metrics: how failures were noticed, how nodes keep their leases, how much output
+// was lost, and which limits caused refusals.
 #include <chrono>
 #include <limits>
 #include <optional>
@@ -45,7 +45,7 @@ class CoordinatorFiguresTest : public ::testing::Test {
     coordinator_.Hear(agent, KeepAlive{.number = ++beat_, .log_bytes_lost = lost}, now);
     Take();
   }
-  // Keeps what was told: the round that starts, and milestones.
+  // Keeps the round that starts, and milestones.
   void Take() {
     Outbox outbox = coordinator_.TakeOutbox();
     for (const Outgoing& outgoing : outbox.directives) {
@@ -127,7 +127,7 @@ TEST_F(CoordinatorFiguresTest, SinceWhenANodeIsInItsStateIsKnown) {
   EXPECT_EQ(job->nodes[0].state_ago, std::nullopt) << "for how long nobody decided, it cannot say";
 }
 
-// "muster_detection_seconds_sum is 292 million years": an agent had said so.
+// "muster_detection_seconds_sum is 292 million years": an agent had sent that.
 TEST_F(CoordinatorFiguresTest, NoWorkerHasFailedBeforeItsRoundBegan) {
   RunTwoNodes();
   Fail(1, Duration::max(), TimePoint(seconds(60)));
@@ -138,7 +138,7 @@ TEST_F(CoordinatorFiguresTest, NoWorkerHasFailedBeforeItsRoundBegan) {
   EXPECT_EQ(job->productive, seconds(0));
 }
 
-// An agent said that it had lost 2^64 - 1 bytes, and then another byte was none at all.
+// An agent reported 2^64 - 1 lost bytes, and the next lost byte made the total 0.
 TEST_F(CoordinatorFiguresTest, BytesThatAreLostAreNeverFewerThanBefore) {
   RunTwoNodes();
   constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
@@ -150,7 +150,7 @@ TEST_F(CoordinatorFiguresTest, BytesThatAreLostAreNeverFewerThanBefore) {
   EXPECT_EQ(job->log_bytes_lost, kMost);
 }
 
-// Two nodes fail one after the other before all workers run again: it is one recovery.
+// Two nodes fail one after the other before all workers run again: that is one recovery.
 TEST_F(CoordinatorFiguresTest, RoundThatNeverRanInFullIsPartOfTheRecovery) {
   RunTwoNodes();
   coordinator_.Hear(1, Leaving{"it is drained"}, TimePoint(seconds(20)));
@@ -207,7 +207,7 @@ TEST_F(CoordinatorFiguresTest, BeatsAreLateByWhatIsBeyondTheirInterval) {
   EXPECT_EQ(leases.lateness->sum(), milliseconds(40));
   coordinator_.Disconnected(1, "its connection ended", TimePoint(milliseconds(13'600)));
   EXPECT_EQ(coordinator_.Leases(TimePoint(milliseconds(13'600))).out_of_touch, 1u);
-  // It comes back: the time between is no lateness of its beats.
+  // It comes back: the gap is not lateness of its keep-alives.
   coordinator_.Hear(7, Resume{"session1", 1}, TimePoint(milliseconds(14'000)));
   Beat(7, TimePoint(milliseconds(14'000)));
   EXPECT_EQ(coordinator_.Leases(TimePoint(milliseconds(14'000))).lateness->count(), 2u);
@@ -242,7 +242,7 @@ TEST_F(CoordinatorFiguresTest, NodeThatWasGivenUpAndComesBackHasLostNothingTwice
   EXPECT_EQ(coordinator_.log_bytes_lost(), 101u);
 }
 
-// "We restarted musterd, and it counted what had been lost the week before as lost anew."
+// "We restarted musterd, and it counted last week's lost bytes again."
 TEST_F(CoordinatorFiguresTest, WhatWasLostBeforeTheDaemonsStartIsNotCountedAgain) {
   RunTwoNodes();
   Beat(1, TimePoint(seconds(11)), 100);
@@ -254,7 +254,7 @@ TEST_F(CoordinatorFiguresTest, WhatWasLostBeforeTheDaemonsStartIsNotCountedAgain
   EXPECT_EQ(next.log_bytes_lost(), 0u);
   next.Hear(8, KeepAlive{.number = 2, .log_bytes_lost = 130}, TimePoint(seconds(14)));
   EXPECT_EQ(next.log_bytes_lost(), 30u);
-  // Its workers run, as was recorded, and what they had done before counts.
+  // Its workers run, as recorded, and their time before counts.
   EXPECT_EQ(next.Describe("job", TimePoint(seconds(14)))->productive, seconds(3));
 }
 

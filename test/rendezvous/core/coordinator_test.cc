@@ -214,7 +214,7 @@ class Player {
     return {};
   }
 
-  // The daemon is killed, and started again with what its journal has kept.
+  // Kills the daemon, and starts it again from its journal.
   void Restart(TimePoint now) {
     auto restarted = std::make_shared<Coordinator>(Coordinator::Options{.durable = true});
     for (const std::string& run_id : remembered_) {
@@ -239,7 +239,7 @@ class Player {
     coordinator_ = std::move(restarted);
   }
 
-  // As agents do: which life of the job they attend, and what they have started.
+  // Like agents: the life of the job they attend, and the workers they have started.
   void Remember(const Outgoing& outgoing) {
     if (const auto* welcome = std::get_if<Welcome>(&outgoing.directive())) {
       lives_[NodeOf(outgoing.to)] = welcome->incarnation;
@@ -257,7 +257,7 @@ class Player {
 
   std::shared_ptr<Coordinator> coordinator_ = std::make_shared<Coordinator>();
   bool logging_ = false;
-  // Of which something has been said to have changed.
+  // Jobs that were reported as changed.
   std::set<std::string> remembered_;
   std::map<std::string, Incarnation> lives_;
   std::map<std::string, RoundId> started_;
@@ -270,7 +270,7 @@ JoinRequest OneNode(const std::string& node) {
           .session = "session of " + node};
 }
 
-// The first word to an agent that speaks these, from a daemon that speaks those.
+// The first answer to an agent that speaks these versions, from a daemon that speaks those.
 Directive AnswerTo(SpokenVersions agent, SpokenVersions daemon) {
   Coordinator coordinator(Coordinator::Options{.speaks = daemon});
   JoinRequest request = OneNode("a");
@@ -296,7 +296,8 @@ TEST(CoordinatorVersionTest, WhereThereIsNoneItIsSaidWhoIsToBeBroughtUpToDate) {
             "versions 1 to 2: install a later Muster where the daemon runs");
 }
 
-// "A daemon was upgraded under a job": the agent comes back to one that no longer speaks with it.
+// "A daemon was upgraded under a job": the agent comes back to one that no longer speaks its
+// version.
 TEST(CoordinatorVersionTest, WhoComesBackIsAskedAgain) {
   Coordinator coordinator(Coordinator::Options{.speaks = {2, 3}});
   JoinRequest request = OneNode("a");
@@ -336,7 +337,7 @@ TEST(CoordinatorTest, NameOfAJobThatLostNobodyIsFreeAfterARestart) {
   ASSERT_TRUE(record.has_value());
   EXPECT_EQ(record->workers_gone_in, Duration::zero());
 
-  // The clock begins anew with the machine.
+  // The clock restarts with the machine.
   Coordinator after(Coordinator::Options{.durable = true});
   const TimePoint early = TimePoint{} + std::chrono::minutes(1);
   after.Restore(*record, early);
@@ -344,7 +345,7 @@ TEST(CoordinatorTest, NameOfAJobThatLostNobodyIsFreeAfterARestart) {
   EXPECT_EQ(after.Describe("j", early)->state, JobState::kRunning);
 }
 
-// The end of a job of thousands of nodes would be hundreds of megabytes of one worker's stderr.
+// The end of a job of thousands of nodes would send hundreds of megabytes of one worker's stderr.
 TEST(CoordinatorTest, OnlySomeOfManyNodesAreToldWhatTheFailedWorkerWrote) {
   constexpr int kNodes = 100;
   Coordinator coordinator;

@@ -15,8 +15,8 @@
 namespace muster::rendezvous {
 
 // What is checked: a batch that was acknowledged is in what every later leader reads; one that was
-// not is there whole or not at all; nothing else is there; and nobody who has been followed is
-// acknowledged anything that his successor has not read.
+// not is there whole or not at all; nothing else is there; and no leader that has been succeeded is
+// acknowledged anything that its successor has not read.
 class History {
  public:
   struct State {

@@ -1,4 +1,4 @@
-// The table of who may call what, beside the services as their .proto files have them.
+// The table of permissions, compared with the services in their .proto files.
 #include "rendezvous/fronts/permissions.h"
 
 #include <fstream>

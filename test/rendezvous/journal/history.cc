@@ -40,7 +40,7 @@ Remembered From(const JournalContents& contents) {
   for (const auto& entry : contents.entries) {
     remembered.entries[{entry.run_id, entry.key}] = entry.value.value();
   }
-  // Nothing twice, which the maps would hide.
+  // No duplicates, which the maps would hide.
   if (remembered.jobs.size() != contents.jobs.size()) std::abort();
   if (remembered.entries.size() != contents.entries.size()) std::abort();
   return remembered;
@@ -58,7 +58,7 @@ JournalBatch BatchNumber(int number) {
     if (random() % 4 == 0) {
       batch.entries.push_back({run_id(), key, std::nullopt});
     } else {
-      // Some go over the end of a page.
+      // Some exceed a page.
       batch.entries.push_back({run_id(), key, Bytes(random, random() % (left == 1 ? 6000 : 300))});
     }
   }

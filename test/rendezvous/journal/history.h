@@ -1,4 +1,4 @@
-// A long history of distinguishable batches, to find out which of them a journal remembers.
+// A long history of distinguishable batches, to find out which of them a journal contains.
 #pragma once
 
 #include <map>
@@ -10,7 +10,7 @@
 
 namespace muster::rendezvous::test {
 
-// What a journal should remember, as comparable values.
+// The expected contents of a journal, as comparable values.
 struct Remembered {
   std::map<std::string, std::string> jobs;
   std::map<std::pair<std::string, std::string>, std::string> entries;  // by run id and key
@@ -26,8 +26,8 @@ Remembered From(const JournalContents& contents);
 // jobs and entries of all sizes, a few KiB in total, and contains its number.
 JournalBatch BatchNumber(int number);
 
-// The number of batches, applied in order, after which a journal has exactly these contents.
-// Nothing if there is no such number, because part of a batch or a whole one is missing.
+// The number of batches, applied in order, that gives exactly these contents. nullopt if there is
+// none, because part of a batch or a whole one is missing.
 std::optional<int> BatchesIn(const JournalContents& contents);
 
 }  // namespace muster::rendezvous::test

@@ -1,8 +1,8 @@
 // A daemon that only writes its journal, for tests that kill it.
 //   journal_child DIR hold
-// says "ready" and waits.
+// prints "ready" and waits.
 //   journal_child DIR STEP COUNT
-// goes on with the history where the journal ends, says "acked N" for each batch, and kills itself
+// continues the history where the journal ends, prints "acked N" for each batch, and kills itself
 // when STEP has come COUNT times: a step of the journal's, or "write" (half of it done) or "sync".
 #include <signal.h>
 #include <unistd.h>
@@ -23,7 +23,7 @@
 namespace muster::rendezvous::test {
 namespace {
 
-// In one write each, so that it is told when the process dies next.
+// In one write each, so that it arrives even if the process dies right after.
 void Say(const std::string& line) {
   if (::write(STDOUT_FILENO, line.data(), line.size()) < 0) std::abort();
 }

@@ -31,19 +31,19 @@ constexpr int kBatches = 12;
 
 class JournalDamageTest : public testing::Test {
  protected:
-  // Opens files that hold these bytes: the number of batches in them, nothing when what is there is
-  // no state that ever was, or why they are refused. Syncs are left out, for speed.
+  // Opens files with these bytes: the number of batches in them, nullopt if the contents never were
+  // a valid state, or the error. Syncs are skipped, for speed.
   absl::StatusOr<std::optional<int>> Open(const JournalBytes& bytes) {
     bytes.WriteTo(temp_.path());
     test::FaultVfs vfs;
     const auto opened = test::OpenFile(temp_.path(), {.vfs = test::FaultVfs::kName});
     if (!opened.ok()) {
-      // A refused journal is left for whoever looks at it.
+      // A refused journal is kept for inspection.
       EXPECT_EQ(JournalBytes::ReadFrom(temp_.path()), bytes);
       return opened.status();
     }
     const std::optional<int> batches = BatchesIn(opened->contents);
-    // And it can be used.
+    // And it is usable.
     if (batches.has_value()) {
       EXPECT_TRUE(opened->file->Write(test::BatchNumber(*batches + 1)).ok());
     }
@@ -133,8 +133,8 @@ TEST_F(JournalDamageTest, ChangedByteOfTheDatabaseIsRefusedOrWithoutEffect) {
   int refused = 0;
   for (int round = 0; round < 1500; ++round) {
     JournalBytes bytes = whole;
-    // Each byte of the file's header once; then anywhere, every other one where a page begins, with
-    // its pointers.
+    // Each byte of the file's header once; then at random, every other one at the start of a page,
+    // where its pointers are.
     std::size_t at = random() % bytes.database.size();
     if (round % 2 == 0) at = at / 4096 * 4096 + at % 64;
     if (round < 100) at = static_cast<std::size_t>(round);
@@ -145,7 +145,7 @@ TEST_F(JournalDamageTest, ChangedByteOfTheDatabaseIsRefusedOrWithoutEffect) {
       continue;
     }
     ASSERT_EQ(*found, kBatches) << "byte " << at;
-    // The batch that Open wrote must be there as well.
+    // The batch written by Open must be there as well.
     const auto again = Open(JournalBytes::ReadFrom(temp_.path()));
     ASSERT_TRUE(again.ok()) << "byte " << at << ": " << again.status();
     EXPECT_EQ(*again, kBatches + 1) << "byte " << at;
@@ -155,7 +155,7 @@ TEST_F(JournalDamageTest, ChangedByteOfTheDatabaseIsRefusedOrWithoutEffect) {
 
 TEST_F(JournalDamageTest, ChangedValueIsFoundByItsRow) {
   JournalBytes bytes = Checkpointed();
-  // A record of the counter's job is its number in words that SQLite does not check.
+  // The record of the counter's job is its number as text, which SQLite does not check.
   const std::string row = "counter" + std::to_string(kBatches);
   const std::size_t at = bytes.database.find(row);
   ASSERT_NE(at, std::string::npos);

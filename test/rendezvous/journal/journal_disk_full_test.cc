@@ -69,7 +69,7 @@ TEST_F(JournalDiskFullTest, BatchesAreRefusedUntilThereIsSpace) {
     ASSERT_TRUE(opened.ok()) << opened.status();
     ASSERT_TRUE(Commit(*opened->journal, test::BatchNumber(++number)).ok());
     FillDisk();
-    // The log's own space may take a few more.
+    // A few more may fit into the log's own space.
     absl::Status status;
     while (status.ok() && number < 1000) {
       status = Commit(*opened->journal, test::BatchNumber(++number));

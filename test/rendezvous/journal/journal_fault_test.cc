@@ -1,6 +1,6 @@
-// Goal: what was acknowledged is on disk, whatever the disk does; what was refused is not. Method:
-// put SQLite's files on a layer that fails each operation in turn, or takes a snapshot at any
-// moment of what a power failure would leave.
+// Goal: acknowledged data is on disk, whatever the disk does; refused data is not. Method: put
+// SQLite's files on a layer that fails each operation in turn, or takes a snapshot at any moment of
+// what a power failure would leave.
 #include <cerrno>
 #include <optional>
 #include <random>
@@ -34,7 +34,7 @@ class JournalFaultTest : public testing::Test {
     return *std::move(opened);
   }
 
-  // From the `count`-th operation of that kind on, each fails that way, until Heal.
+  // From the `count`-th operation of that kind on, each fails in that way, until Heal.
   void FailFrom(Kind kind, int count, const FaultVfs::Fault& fault) {
     failed_ = 0;
     vfs_.before =
@@ -69,7 +69,7 @@ TEST_F(JournalFaultTest, DiskThatIsFullAtAnyWriteTakesNothingAndTheBatchLater) {
         ++refused;
         ASSERT_TRUE(absl::IsResourceExhausted(status)) << status;
         EXPECT_THAT(std::string(status.message()), HasSubstr("No space left on device"));
-        // Still full, and then not.
+        // Still full at first, then no longer.
         if (failed_ > 0 && count % 3 == 0) {
           status = opened.file->Write(BatchNumber(number));
           ASSERT_TRUE(status.ok() || absl::IsResourceExhausted(status)) << status;
@@ -137,7 +137,7 @@ TEST_F(JournalFaultTest, FailedSyncIsTheEndAndIsNotTriedAgain) {
 }
 
 TEST_F(JournalFaultTest, FailedSyncOfACheckpointIsTheEndOfTheNextBatch) {
-  // SQLite's own checkpoints tell nobody.
+  // SQLite's own checkpoints report no errors.
   for (const int count : {1, 2}) {
     const test::OpenedFile opened = Open();
     FailFrom(Kind::kSync, 1000, {});
@@ -216,7 +216,7 @@ TEST_F(JournalFaultTest, WhatIsAcknowledgedOutlivesThePower) {
     opened.file->Tidy();
     if (HasFatalFailure()) return;
   }
-  // Over several beginnings of the log.
+  // Over several restarts of the log.
   EXPECT_GT(begun, 40);
 }
 

@@ -89,7 +89,7 @@ TEST_F(SqliteJournalTest, ForgetsAJobWithItsStoreAndNoOther) {
                        .entries = {{"a", "k", "1"}, {"a", "l", "1"}, {"b", "k", "2"}}};
     EXPECT_TRUE(Commit(*opened.journal, first).ok());
     EXPECT_TRUE(Commit(*opened.journal, {.jobs = {{"a", std::nullopt}}}).ok());
-    // What is not there can be forgotten, too.
+    // Something that does not exist can be forgotten, too.
     EXPECT_TRUE(Commit(*opened.journal, {.jobs = {{"a", std::nullopt}, {"c", std::nullopt}},
                                          .entries = {{"c", "k", std::nullopt}}})
                     .ok());

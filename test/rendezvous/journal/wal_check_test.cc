@@ -111,7 +111,7 @@ TEST_F(WalCheckTest, LostBlockBeforeTwoWholeTransactionsIsDamage) {
 TEST_F(WalCheckTest, NoTornLastTransactionIsDamage) {
   constexpr std::size_t kSector = 512;
   std::mt19937 random(2);
-  // What was in the file before: nothing, or the frames of a former log.
+  // The former contents of the file: nothing, or the frames of a former log.
   std::string former = test::WrittenJournal(30).log;
   ASSERT_GE(former.size(), log_.size());
   for (const std::string& before : {std::string(log_.size(), '\0'), former}) {
@@ -148,7 +148,7 @@ TEST_F(WalCheckTest, FramesOfAFormerLogFollowAWholeOne) {
   WalCheck check = Check(log);
   EXPECT_EQ(check.state, State::kWhole);
   EXPECT_LT(check.offset, log.size());
-  // The same for one that was cut off within such a frame.
+  // The same for a log cut off within such a frame.
   log.resize(log.size() - 7);
   EXPECT_EQ(Check(log).state, State::kWhole);
 }

@@ -17,7 +17,7 @@ class Caller {
   Caller& operator=(const Caller&) = delete;
 
   void Say(std::string_view text) const;
-  // Everything that arrives until the other end closes or resets the connection; nothing if it does
+  // Everything that arrives until the other end closes or resets the connection; nullopt if it does
   // neither within half a minute.
   std::optional<std::string> HearAll() const;
   // Whether nothing arrives for a tenth of a second, and the connection stays open.
@@ -27,7 +27,7 @@ class Caller {
   int fd_;
 };
 
-// Whether something listens on the port.
+// Whether a process listens on the port.
 bool Connects(std::uint16_t port);
 
 }  // namespace muster::rendezvous

@@ -20,7 +20,7 @@ TEST(EndpointTest, EveryFormThatTorchrunTakesIsRead) {
       {"my_host.example.org:80", {"my_host.example.org", 80}},
       {"[::1]:29400", {"::1", 29400}},
       {"[fe80::1]", {"fe80::1", 29400}},
-      // The port begins after the last colon, brackets or not.
+      // The port follows the last colon, brackets or not.
       {"::1:29400", {"::1", 29400}},
   };
   for (const Case& c : cases) {

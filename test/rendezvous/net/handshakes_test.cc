@@ -1,5 +1,5 @@
-// Who may begin his handshake, and when. What gRPC would do is done here by hand: a connection that
-// is begun lies in `begun_` until it is shut down.
+// Which connections may start their handshakes, and when. The test takes gRPC's part: a started
+// connection stays in `begun_` until it is shut down.
 #include "rendezvous/net/handshakes.h"
 
 #include <sys/socket.h>
@@ -28,7 +28,7 @@ class HandshakesTest : public testing::Test {
     std::uint16_t port;
   };
 
-  // A client at that address of this machine, whose connection is handed in.
+  // A client at that local address, whose connection is handed in.
   Client& Connect(const std::string& from, std::size_t most_waiting = 100,
                   std::size_t at_once = 100) {
     tcp::socket client(io_, tcp::v4());
@@ -51,7 +51,7 @@ class HandshakesTest : public testing::Test {
         [this](const auto& host) { failed_.push_back(host.to_string()); }, limits);
   }
 
-  // Those that have begun since the last call, as "ADDRESS'S LAST NUMBER#WHICH OF IT".
+  // Those started since the last call, as "LAST NUMBER OF THE ADDRESS#INDEX".
   std::vector<std::string> Begun() { return std::exchange(order_, {}); }
 
   void Called(const Client& client) {
@@ -107,8 +107,7 @@ TEST_F(HandshakesTest, OneThatFailsMakesRoomWithoutACall) {
   EXPECT_THAT(failed_, ElementsAre("127.0.0.1"));
 }
 
-// A host opened thousands of connections and said nothing over them: nodes at other addresses could
-// not join.
+// A host opened thousands of silent connections: nodes at other addresses could not join.
 TEST_F(HandshakesTest, OneAddressHasAPartAndAddressesTakeTurns) {
   Use({.at_once = 3, .of_address = 2, .patience = kNever});
   for (int i = 0; i < 5; ++i) Connect("127.0.0.2");
@@ -123,7 +122,7 @@ TEST_F(HandshakesTest, OneAddressHasAPartAndAddressesTakeTurns) {
     const std::size_t before = order_.size();
     EXPECT_TRUE(RunUntil(io_, [&] { return order_.size() > before; }));
   }
-  // After 3 comes 4, then 2, then 3 again; of each the newest.
+  // After 3 comes 4, then 2, then 3 again; for each the newest.
   EXPECT_THAT(Begun(), ElementsAre("4#1", "2#5", "3#3"));
 }
 
@@ -141,7 +140,7 @@ TEST_F(HandshakesTest, OneThatTakesLongGivesWayWhenOthersWait) {
   EXPECT_EQ(handshakes_->slow(), 1u);
 }
 
-// It does not help those who wait for their own address, and would harm others.
+// It would not help connections that wait for their own address, and would harm others.
 TEST_F(HandshakesTest, OneOfAnotherAddressDoesNotGiveWayToThoseWhoWaitForTheirOwn) {
   Use({.at_once = 10, .of_address = 1, .patience = std::chrono::milliseconds(1)});
   Connect("127.0.0.2");
@@ -180,7 +179,7 @@ TEST_F(HandshakesTest, FewDescriptorsAllowFewer) {
   EXPECT_EQ(handshakes_->under_way(), 5u);
 }
 
-// `muster status` took half as long again while another host began one handshake after another.
+// `muster status` took half as long again while another host started one handshake after another.
 TEST_F(HandshakesTest, AnAddressWhoseHandshakesFailWaitsBetweenThem) {
   Use({.at_once = 10,
        .of_address = 10,

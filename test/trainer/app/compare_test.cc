@@ -41,7 +41,7 @@ TEST(CompareTest, EachMethodIsALineAgainstTheFirst) {
                        "8.000  25.0 %  20.0 %     0.5000         -         -\n"),
             std::string::npos)
       << table;
-  // With Gloo the formula stood beside itself, as if it had been counted.
+  // With Gloo the formula's value was repeated as if it had been counted.
   EXPECT_NE(table.find("\naverage          500     0.50            -        2.500         -        "
                        " -       -       -     0.5000         -         -\n"),
             std::string::npos)

@@ -1,6 +1,6 @@
-// A program with a model of its own, for tests. Its recipe gets into trouble when OWN_TROUBLE asks
-// for it: "1 data" has the function that opens the data throw on rank 1, "0 flags" the one that
-// adds the flags on rank 0, "0 thread" a thread of rank 0 while another waits for it.
+// A program with its own model, for tests. OWN_TROUBLE makes its recipe fail: "1 data" makes the
+// function that opens the data throw on rank 1, "0 flags" the one that adds the flags on rank 0, "0
+// thread" a thread of rank 0 while another waits for it.
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <torch/nn/modules/linear.h>
@@ -30,7 +30,7 @@ void ThrowIfAsked(const char* where) {
   }
 }
 
-// As NCCL's watchdog does, which throws in its own thread what the main thread waits for in vain.
+// Like NCCL's watchdog, which throws in its own thread while the main thread waits in vain.
 void ThrowInThreadIfAsked() {
   std::thread([] { ThrowIfAsked("thread"); }).join();
 }

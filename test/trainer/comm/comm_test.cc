@@ -35,7 +35,7 @@ std::vector<Command> Start(const std::vector<std::string>& argv, int world_size)
   return ranks;
 }
 
-// Runs the ranks to their end; what rank 0 has printed.
+// Runs the ranks to their end; returns rank 0's output.
 std::string RunAll(const std::vector<std::string>& argv, int world_size) {
   std::vector<Command> ranks = Start(argv, world_size);
   for (Command& rank : ranks) EXPECT_EQ(rank.Wait(kDeadline), 0) << rank.err();
@@ -53,7 +53,8 @@ TEST_P(CommTest, EveryDdpOptionOverGloo) {
   RunAll({kDdp, "gloo"}, GetParam());
 }
 
-// "Unable to find address for: lo,lo": PyTorch takes several interfaces, and spreads connections.
+// "Unable to find address for: lo,lo": PyTorch accepts several interfaces, and distributes
+// connections.
 TEST(InterfacesTest, GlooMayHaveSeveral) {
   RunAll({"/usr/bin/env", "GLOO_SOCKET_IFNAME=lo,lo", kDdp, "gloo"}, 2);
 }
@@ -74,7 +75,7 @@ TEST_P(CommTest, SumsMeanWeightsAndSyncBatchNormOverGloo) {
             "Gloo: as asked\n");
 }
 
-// What is in /dev/shm, whoever has put it there.
+// All files in /dev/shm, whoever created them.
 std::set<std::string> SharedFiles() {
   std::set<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) {
@@ -83,7 +84,7 @@ std::set<std::string> SharedFiles() {
   return names;
 }
 
-// "One rank was killed, and the others stood still until the 5 minutes were over."
+// "One rank was killed, and the others hung until the 5 minutes were over."
 TEST(LostRankTest, IsNamedInTheErrorOfEachOther) {
   const std::set<std::string> before = SharedFiles();
   std::vector<Command> ranks = Start({kReduce, "shm", "for-ever"}, 3);

@@ -1,5 +1,5 @@
-// What compat/torch_compat.h does with a backend that connects GPUs, by one that has none: a
-// program of its own, which exits with 0 if all is well, as it needs a LibTorch of 2.6 or later.
+// Tests compat/torch_compat.h with a fake backend that connects GPUs but needs none. A separate
+// program, which exits with 0 on success, as it needs LibTorch 2.6 or later.
 // scripts/compat/trainer_cuda.sh builds and runs it.
 #include <iostream>
 #include <optional>
@@ -42,7 +42,7 @@ int main() {
   const compat::Group group =
       compat::WrapBackend(store, 0, 2, c10d::ProcessGroup::BackendType::NCCL, device, backend);
   bool right = Check(group->getBoundDeviceId() == device, "the group is bound to the device");
-  // It was bound after the backend had been set, and the backend never heard of it.
+  // The device was bound after the backend had been set, and the backend never learned of it.
   right &= Check(backend->getBoundDeviceId() == device, "the backend is bound to the device");
   compat::Connect(*backend, *group, device);
   right &= Check(backend->connected_ == device, "the backend connects at once");

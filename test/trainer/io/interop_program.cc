@@ -24,8 +24,7 @@
 namespace muster::trainer {
 namespace {
 
-// MB/s of the median of seven by the clock, and of the median by the processor's time: the machine
-// may have other things to do.
+// MB/s, as a median of seven by wall-clock time, and by CPU time: the machine may be busy.
 std::string Rate(const std::function<bool()>& action) {
   std::vector<double> seconds;
   std::vector<double> busy;

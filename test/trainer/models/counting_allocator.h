@@ -1,11 +1,11 @@
-// How much memory tensors take, for tests.
+// Measures the memory of tensors, for tests.
 #pragma once
 
 #include <cstdint>
 
 namespace muster::trainer {
 
-// From now on, LibTorch's CPU memory is counted. Tensors that were made before are not.
+// Starts counting LibTorch's CPU memory, for tensors created from now on.
 void CountTensors();
 
 // The bytes of tensors on the CPU now, and the most since CountTensors() or RestartPeak().

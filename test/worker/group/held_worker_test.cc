@@ -1,4 +1,4 @@
-// Workers that are dead and cannot be waited for yet: what their group does meanwhile.
+// Dead workers that cannot be reaped yet: what their group does meanwhile.
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,12 +13,12 @@
 namespace muster::worker {
 namespace {
 
-// Long enough that a test that waits for it fails by its deadline.
+// So long that a test that waits for it fails by its deadline.
 constexpr std::chrono::milliseconds kForever = std::chrono::hours(1);
 constexpr std::chrono::milliseconds kBriefly(50);
 
-// A process that cannot be waited for although it is dead, as one that hangs in the kernel cannot:
-// a debugger that is attached to it does not let it go.
+// A dead process that cannot be reaped, like one that hangs in the kernel: an attached debugger
+// holds it.
 class HeldWorkerTest : public GroupTest {
  protected:
   HeldWorkerTest() {
@@ -27,7 +27,7 @@ class HeldWorkerTest : public GroupTest {
   }
   ~HeldWorkerTest() override { EndDebugger(); }
 
-  // False where the system does not allow it.
+  // False if the system does not permit it.
   bool AttachDebugger(pid_t worker) {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) return false;

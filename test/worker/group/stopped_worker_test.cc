@@ -1,4 +1,4 @@
-// Workers that are stopped (SIGSTOP) and continued, and how their group learns of it.
+// Workers that are stopped (SIGSTOP) and continued, and how their group notices.
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -100,8 +100,9 @@ TEST_F(StoppedWorkerTest, ADebuggerThatHoldsAWorkerIsNoStop) {
   const pid_t debugger = ::fork();
   if (debugger == 0) {
     if (::ptrace(PTRACE_ATTACH, held, nullptr, nullptr) != 0) ::_exit(1);
-    // "Started" is said while the kernel is still busy with the exec, of which a debugger is told
-    // by a SIGTRAP. Who lets go at that leaves his SIGSTOP behind, and it stops the worker.
+    // The group reports "started" while the kernel still finishes the exec, of which a debugger is
+    // notified by SIGTRAP. A debugger that detaches then leaves its SIGSTOP pending, which stops
+    // the worker.
     int stop = 0;
     while (::waitpid(held, &stop, __WALL) == held && WIFSTOPPED(stop) &&
            WSTOPSIG(stop) != SIGSTOP) {
@@ -114,14 +115,14 @@ TEST_F(StoppedWorkerTest, ADebuggerThatHoldsAWorkerIsNoStop) {
   ASSERT_EQ(::waitpid(debugger, &status, 0), debugger);
   if (WIFEXITED(status) && WEXITSTATUS(status) == 1) GTEST_SKIP() << "ptrace is not allowed here";
   ASSERT_EQ(status, 0);
-  // By the time that this is heard of, the other would have been, too.
+  // When this one is reported, the other would have been, too.
   ::kill(group_->pids()[1], SIGSTOP);
   ASSERT_TRUE(RunUntilNews(2));
   io_.poll();
   EXPECT_EQ(news_, (News{"all started", "rank 1 was stopped by SIGSTOP"}));
 }
 
-// A group that was told to stop lets its workers go on, so that they can answer.
+// A group that is told to stop continues its workers, so that they can react.
 TEST_F(StoppedWorkerTest, StoppedWorkersAnswerARequestToEnd) {
   StartWatched({Sh(0, "trap 'echo bye; exit 0' TERM; echo ready; while :; do sleep 0.01; done")});
   ASSERT_TRUE(RunUntilOut("ready"));

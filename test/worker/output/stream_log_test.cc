@@ -77,7 +77,7 @@ TEST_F(StreamLogTest, UnfinishedLineCountsAsTheLast) {
   EXPECT_EQ(From(log, log.FindTime(At(5))), "two and a half\n") << "the line as a whole";
 }
 
-// The disk was full, and so the file has less than the worker wrote.
+// The disk was full, so the file has less than the worker wrote.
 TEST_F(StreamLogTest, WhatTheFileHasNotTakenIsNotCounted) {
   StreamLog log(path_);
   std::ofstream(path_) << "on";

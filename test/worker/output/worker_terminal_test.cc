@@ -14,8 +14,8 @@
 namespace muster::worker {
 namespace {
 
-// The terminal is a pseudo-terminal, whose other side this test reads. It is raw, so that what is
-// shown is what was written.
+// The terminal is a raw pseudo-terminal whose other side this test reads, so that output arrives
+// unchanged.
 class WorkerTerminalTest : public GroupTest {
  protected:
   WorkerTerminalTest() : theirs_(io_) {
@@ -141,7 +141,7 @@ TEST_F(WorkerTerminalTest, UnfinishedLinesAreShownAtOnce) {
   EXPECT_EQ(group_->running(), 1);
 }
 
-// What goes to a file as well is read by people who have no terminal.
+// A file's readers have no terminal.
 TEST_F(WorkerTerminalTest, TeedStreamIsAPipeAndPrefixedOneATerminal) {
   if (!on_terminal_) GTEST_SKIP() << "no pseudo-terminals here";
   WorkerSpec spec = Python("import os; print(os.isatty(1), os.isatty(2))");

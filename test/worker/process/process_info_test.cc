@@ -55,7 +55,7 @@ TEST(ProcessInfoTest, OwnChildrenAreThoseOfThreadsThatHaveEndedToo) {
   for (const ProcessInfo& info : ReadOwnChildren()) pids.insert(info.pid);
   EXPECT_EQ(pids.count(child.pid()), 1u);
   EXPECT_EQ(pids.count(::getppid()), 0u);
-  // The kernel ends it with its thread (PR_SET_PDEATHSIG), and it waits for us as a zombie.
+  // The kernel killed it with its thread (PR_SET_PDEATHSIG), and it is our zombie.
   EXPECT_EQ(pids.count(of_thread->pid()), 1u);
 }
 
@@ -80,7 +80,7 @@ TEST(ProcessInfoTest, TheDeadAreZombiesUntilTheyAreWaitedFor) {
   EXPECT_TRUE(test::WaitUntil([&] { return ReadProcess(child.pid())->zombie; }));
 }
 
-// "The launcher killed somebody else's process, which had got the pid of a worker of mine."
+// "The launcher killed another user's process, which had got the pid of a worker of mine."
 TEST(ProcessInfoTest, ProcessThatHasGotThePidOfAnotherIsNotSignalled) {
   const Child child;
   auto another = ReadProcess(child.pid());

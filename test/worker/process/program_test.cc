@@ -19,7 +19,7 @@ TEST(ProgramTest, NameWithASlashIsTakenAsItIs) {
 
 TEST(ProgramTest, PathIsSearchedInOrderAndSkipsWhatCannotRun) {
   TempDir dir;
-  std::filesystem::create_directories(dir.Path("a/train"));  // a directory is no program
+  std::filesystem::create_directories(dir.Path("a/train"));  // a directory is not a program
   std::filesystem::create_directory(dir.Path("b"));
   std::filesystem::create_directory(dir.Path("c"));
   dir.Write("c/train", "#!/bin/sh\n", 0755);

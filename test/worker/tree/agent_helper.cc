@@ -1,9 +1,9 @@
 // A minimal agent for agent_death_test and lost_touch_test: agent_helper CGROUP MARK SCRIPT
 // [LEASE_MS [PORT [PORT2]]] runs a shell script as its only worker, with MARK (NAME=VALUE) in its
-// environment and, if CGROUP is "cgroup", in a control group if the machine allows one. It runs
-// until the worker has ended or it is killed. With LEASE_MS the workers' deadline is that far
+// environment and, if CGROUP is "cgroup" and the machine permits it, in a control group. It runs
+// until the worker has exited or it is killed. With LEASE_MS the workers' deadline is that far
 // ahead, and is extended ten times in that period; 0: no deadline. With PORT its guard sends "dead"
-// to that port when the agent has died, or to PORT2. It prints to stdout how a worker failed.
+// to that port, or to PORT2, when the agent has died. It prints to stdout how a worker failed.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -40,7 +40,7 @@ int main(int argc, char** argv) {
     std::printf("%s\n", failure.what.c_str());
     std::fflush(stdout);
   };
-  // By then the next beat may be on its way already.
+  // The next beat may be on its way already.
   bool done = false;
   callbacks.on_done = [&](const muster::worker::GroupResult&) {
     done = true;

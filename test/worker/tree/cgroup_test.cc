@@ -1,4 +1,4 @@
-// The workers' control group, on machines that allow one.
+// The workers' control group, on machines that permit one.
 #include "worker/tree/cgroup.h"
 
 #include <sys/stat.h>
@@ -37,7 +37,7 @@ TEST(CgroupTest, WhatHasJoinedIsKilledAsOneAndTheGroupIsRemoved) {
   ::waitpid(process->pid, &status, 0);
   EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
   EXPECT_FALSE(group->IsPopulated());
-  // As a worker that is an agent itself would leave one, had it been killed.
+  // As a killed worker that is an agent itself would leave one.
   ASSERT_EQ(::mkdir((path + "/inner").c_str(), 0755), 0);
   group.reset();
   EXPECT_FALSE(std::filesystem::exists(path));
@@ -47,7 +47,7 @@ TEST(CgroupTest, WhereTheKernelGivesNoneNoneIsUsed) {
   TempDir dir;
   EXPECT_FALSE(WorkerCgroup::Create(std::nullopt).has_value());
   EXPECT_FALSE(WorkerCgroup::Create(CgroupPath{dir.path(), 0}).has_value());
-  // Looks like a group, but the directory made in it does not fill itself.
+  // Looks like a group, but a directory created in it stays empty.
   dir.Write("cgroup.procs", "");
   EXPECT_FALSE(WorkerCgroup::Create(CgroupPath{dir.path(), 0}).has_value());
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(dir.path()), {}), 1)

@@ -1,5 +1,4 @@
-// The guard's decisions as transcripts: events, times and the deadline that it finds go in; actions
-// come out.
+// The guard's decisions as transcripts: events, times and deadlines go in, actions come out.
 #include "worker/tree/dead_mans_switch.h"
 
 #include <string>

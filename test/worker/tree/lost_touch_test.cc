@@ -1,7 +1,6 @@
-// An agent that is stopped (SIGSTOP) cannot extend its workers' deadline. When it passes, the
+// An agent that is stopped (SIGSTOP) cannot extend its workers' deadline. Once it has passed, the
 // workers and all their descendants are dead, so that the rendezvous may give their ranks away.
-// Each test runs once with a control group for the workers, where the machine allows one, and once
-// without.
+// Each test runs with a control group for the workers, if the machine permits one, and without.
 #include <fcntl.h>
 #include <sys/wait.h>
 
@@ -31,11 +30,11 @@ class LostTouchTest : public testing::TestWithParam<const char*> {
  protected:
   ~LostTouchTest() override {
     if (agent_ > 0) KillAgent();
-    // What a failed test leaves.
+    // Left behind by a failed test.
     for (const pid_t pid : ProcessesWith(mark_)) ::kill(pid, SIGKILL);
   }
 
-  // An agent whose worker runs `script`, by which there will be `count` processes.
+  // An agent whose worker runs `script`, which makes `count` processes.
   void StartAgent(const std::string& script, std::size_t count, const std::string& lease_ms) {
     SpawnRequest request;
     request.argv = {"test/worker/tree/agent_helper", GetParam(), mark_, script, lease_ms};
@@ -53,7 +52,7 @@ class LostTouchTest : public testing::TestWithParam<const char*> {
     ASSERT_EQ(::waitpid(agent_, nullptr, WUNTRACED), agent_);
   }
 
-  // Waits for it to have said how its worker failed, and ended.
+  // Waits until it has reported how its worker failed, and exited.
   std::string WhatTheAgentSays() {
     int status = 0;
     EXPECT_TRUE(WaitUntil([&] { return ::waitpid(agent_, &status, WNOHANG) == agent_; }));
@@ -90,7 +89,7 @@ TEST_P(LostTouchTest, SoDoesWhatTheyHaveStartedInSessionsOfItsOwn) {
       6, "1000");
   StopAgent();
   ASSERT_TRUE(WaitForProcesses(mark_, 0));
-  // It is there, and still stopped: nobody but the guard did this.
+  // It exists, and is still stopped: only the guard can have done this.
   EXPECT_EQ(::kill(agent_, SIGCONT), 0);
   EXPECT_EQ(WhatTheAgentSays(), std::string(kKilled) + "\n");
 }
@@ -136,8 +135,8 @@ TEST_F(LostTouchGroupTest, DeadlineThatWasSetBeforeTheStartHolds) {
   EXPECT_TRUE(failures_[0].lost_touch);
 }
 
-// "We stopped an agent while it was starting its workers. When it went on a minute later it started
-// the rest of them, and for a moment they ran beside those who had got its ranks."
+// "We stopped an agent while it was starting its workers. When it continued a minute later it
+// started the rest of them, and for a moment they ran beside those that had got its ranks."
 TEST_F(LostTouchGroupTest, NobodyIsStartedAfterTheDeadline) {
   group_ = std::make_unique<WorkerGroup>(
       io_, WorkerGroupOptions{.use_cgroup = false}, console_,

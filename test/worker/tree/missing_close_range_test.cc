@@ -1,4 +1,4 @@
-// close_range is missing, as on Linux before 5.9 or behind a container's system call filter.
+// close_range is missing, as on Linux before 5.9 or behind a container's seccomp filter.
 #include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -27,7 +27,7 @@ namespace {
 using test::IsAlive;
 using test::WaitUntil;
 
-// For the rest of this process' life, and in its children.
+// For this process and its children, for good.
 bool ForbidCloseRange() {
   sock_filter program[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
@@ -65,7 +65,7 @@ class MissingCloseRangeTest : public testing::Test {
     return Spawn(request);
   }
 
-  // What comes out of the pipe until `end`, or until nobody can write to it any more.
+  // Reads the pipe until `end`, or until its last writer is gone.
   std::string ReadUntil(char end) {
     std::string text;
     for (char byte; ::read(pipe_[0], &byte, 1) == 1 && byte != end;) text += byte;
@@ -75,20 +75,20 @@ class MissingCloseRangeTest : public testing::Test {
   int pipe_[2];
 };
 
-// "On an old kernel the workers of an agent that was killed went on for ever": the guard held the
-// end of the pipe that was to tell it of the agent's death.
+// "On an old kernel the workers of a killed agent ran on forever": the guard held the write end of
+// the pipe that was to report the agent's death.
 TEST_F(MissingCloseRangeTest, WhatWorkersStartedDiesWithAnAgentThatIsKilled) {
   const pid_t agent = ::fork();
   if (agent == 0) {
     auto guard = OrphanGuard::Start({.capacity = 8});
-    // The shell dies with the agent whatever the guard does; what it has started does not.
+    // The kernel kills the shell with the agent, but not the shell's child.
     const auto shell = Start({"sh", "-c", "sleep 10000 & echo $!; wait"});
     if (!guard.ok() || !shell.ok()) ::_exit(1);
     guard->Watch(shell->pid);
     ::raise(SIGSTOP);
     ::_exit(0);
   }
-  // The shell may speak before its group is watched.
+  // The shell may print before its group is watched.
   ASSERT_EQ(::waitpid(agent, nullptr, WUNTRACED), agent);
   const pid_t orphan = std::atoi(ReadUntil('\n').c_str());
   ASSERT_GT(orphan, 0);

@@ -1,5 +1,5 @@
 // The guard's deadline, with process groups that are not real workers. agent_death_test and
-// lost_touch_test cover what it does when its agent dies or is stopped.
+// lost_touch_test cover an agent that dies or is stopped.
 #include "worker/tree/orphan_guard.h"
 
 #include <sys/wait.h>
@@ -67,8 +67,8 @@ TEST_F(OrphanGuardTest, GroupDiesWhenTheDeadlineComes) {
   EXPECT_TRUE(guard.has_struck());
 }
 
-// The other guard's deadline is later than the one that is moved: by the time its group is dead,
-// the first would be, too.
+// The other guard's deadline is later than the moved one: when its group is dead, the first would
+// be, too.
 TEST_F(OrphanGuardTest, MovedOrClearedDeadlineSparesTheGroup) {
   OrphanGuard moved = StartGuard();
   OrphanGuard cleared = StartGuard();
@@ -97,7 +97,7 @@ TEST_F(OrphanGuardTest, DeadlineMayBeBroughtForward) {
   EXPECT_TRUE(Dies(group));
 }
 
-// An agent was stopped while it started its workers, and goes on with that when it wakes.
+// An agent was stopped while it started its workers, and continues with that when it wakes.
 TEST_F(OrphanGuardTest, GroupThatComesAfterTheDeadlineDiesToo) {
   OrphanGuard guard = StartGuard();
   const pid_t first = WatchedGroup(guard);
@@ -128,7 +128,7 @@ TEST_F(OrphanGuardTest, ForgottenGroupIsSpared) {
   EXPECT_TRUE(IsAlive(forgotten));
 }
 
-// A pipe holds some ten thousand messages. What follows the moves must not be lost in them.
+// A pipe holds some ten thousand messages. Moves must not fill it and lose what follows.
 TEST_F(OrphanGuardTest, MovesDoNotFillThePipeOfAGuardThatWasStopped) {
   OrphanGuard guard = StartGuard();
   ASSERT_EQ(::kill(guard.pid(), SIGSTOP), 0);

@@ -14,15 +14,15 @@
 namespace muster::worker {
 namespace {
 
-// "The job's sleep was still there": when the guard looked it was just being started, and in the
-// middle of its exec a process shows no environment, so that nothing seemed to be left.
+// "The job's sleep was still there": it was in the middle of its exec when the guard looked, and
+// showed no environment, so that nothing seemed to be left.
 TEST(OrphanHuntTest, WhoeverIsInTheMiddleOfAnExecIsLookedAtAgain) {
   SpawnRequest request;
   request.argv = {"test/worker/tree/exec_forever", "10000000"};
   request.env = {"MUSTER_AGENT_ID=mark"};
   const auto process = Spawn(request);
   ASSERT_TRUE(process.ok()) << process.status();
-  // It is a child of ours, and so spared; but it is there.
+  // It is our child, and so spared; but it exists.
   EXPECT_FALSE(KillOrphans("mark", std::chrono::seconds(2)));
   ::kill(process->pid, SIGKILL);
   ::waitpid(process->pid, nullptr, 0);

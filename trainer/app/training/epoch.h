@@ -14,8 +14,8 @@ enum class EpochEnd {
 };
 
 // Trains from loop.state to the end of the epoch or an earlier stop, and updates the state. All
-// ranks return the same EpochEnd. On the way rank 0 reports progress, and checkpoints are saved.
-// kUnavailable when data cannot be read or a file cannot be written. Throws what c10d throws.
+// ranks return the same EpochEnd. Meanwhile rank 0 reports progress, and checkpoints are saved.
+// kUnavailable if data cannot be read or a file cannot be written. Throws what c10d throws.
 absl::StatusOr<EpochEnd> TrainEpoch(Loop& loop);
 
 }  // namespace muster::trainer

@@ -1,4 +1,4 @@
-// The commands of docs/parallelism.md, as they stand there.
+// Runs the commands of docs/parallelism.md verbatim.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -17,7 +17,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-// What the page tells to type, a command each.
+// The commands on the page.
 std::vector<Words> DocumentedCommands() {
   std::vector<Words> commands;
   std::ifstream page("docs/parallelism.md");
@@ -28,8 +28,7 @@ std::vector<Words> DocumentedCommands() {
   return commands;
 }
 
-// The programs under test, a text that is there and a directory of the test's in place of those on
-// the page.
+// Replaces the programs, the text and the directory of the page by those of the test.
 Words Here(const Words& documented, const std::string& directory) {
   Words words;
   for (const std::string& word : documented) {

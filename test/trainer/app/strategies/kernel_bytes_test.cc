@@ -1,5 +1,4 @@
-// The formulas for what ranks send, held against the kernel's counter of a network that nobody else
-// uses.
+// Compares the formulas for the bytes ranks send with the kernel's counter of a private network.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -20,10 +19,10 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-// Headers of packets, and the losses that ranks add up, come on top.
+// Packet headers, and the losses that ranks sum, come on top.
 constexpr double kMostAbove = 1.03;
 
-// What rank 0 has sent in a run of `steps` steps, by formula: of the newest line that has it.
+// The bytes rank 0 has sent in a run of `steps` steps, by formula: from the last line that has it.
 double FormulaBytes(const std::string& metrics, int steps) {
   double bytes = 0;
   std::ifstream file(absl::StrCat(metrics, ".", steps));
