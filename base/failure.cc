@@ -1,5 +1,7 @@
 #include "base/failure.h"
 
+#include <sys/resource.h>
+
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
@@ -17,7 +19,14 @@ absl::Status SystemFailure(absl::StatusCode code, absl::string_view attempt,
 }
 
 std::string SystemCause(int error) {
-  return std::generic_category().message(error);
+  std::string cause = std::generic_category().message(error);
+  // Show the limit: a login, a service manager or a batch system may have set it.
+  rlimit files;
+  if (error == EFBIG && getrlimit(RLIMIT_FSIZE, &files) == 0 && files.rlim_cur != RLIM_INFINITY) {
+    absl::StrAppend(&cause, " (the limit on the size of files, ulimit -f, is ", files.rlim_cur,
+                    " bytes)");
+  }
+  return cause;
 }
 
 std::string OpenCause(int error) {

@@ -18,7 +18,7 @@ bool IsNamePart(char c) {
   return absl::ascii_isalnum(c) || c == '_' || c == '-';
 }
 
-// What a token is made of, whoever has issued it.
+// Characters that tokens consist of, for all issuers.
 bool IsTokenPart(char c) {
   return absl::ascii_isalnum(c) || c == '_' || c == '-' || c == '.' || c == '/' || c == '+' ||
          c == '=';
@@ -32,7 +32,7 @@ bool EndsValue(char c) {
 
 struct Form {
   absl::string_view prefix;
-  std::size_t shortest;  // of what follows it
+  std::size_t shortest;  // of the part after the prefix
 };
 
 constexpr Form kForms[] = {
@@ -42,7 +42,8 @@ constexpr Form kForms[] = {
     {"AKIA", 16},        {"ASIA", 16},   {"npm_", 30},  {"pypi-", 40}, {"eyJ", 20},
 };
 
-// How many bytes of `text`, which begins a word, are a token by their form; 0: none.
+// The length of the token at the start of `text`, recognized by its form; 0 if there is none.
+// `text` must start at a word.
 std::size_t TokenLength(absl::string_view text) {
   for (const Form& form : kForms) {
     if (!absl::StartsWith(text, form.prefix)) continue;
@@ -53,7 +54,8 @@ std::size_t TokenLength(absl::string_view text) {
   return 0;
 }
 
-// "-----BEGIN RSA PRIVATE KEY-----" until its end, or that of the text.
+// The length of a PEM block from "-----BEGIN RSA PRIVATE KEY-----" to its end, or to the end of the
+// text.
 std::size_t PrivateKeyLength(absl::string_view text) {
   if (!absl::StartsWith(text, "-----BEGIN ")) return 0;
   const std::size_t head = text.find("-----", 11);
@@ -67,7 +69,8 @@ std::size_t PrivateKeyLength(absl::string_view text) {
   return end == absl::string_view::npos ? text.size() : end + 5;
 }
 
-// "user:password@" at the beginning of `text`, which follows "://"; without the '@'.
+// The length of "user:password" if `text`, which follows "://", begins with "user:password@"; else
+// 0.
 std::size_t UserInfoLength(absl::string_view text) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
@@ -78,7 +81,7 @@ std::size_t UserInfoLength(absl::string_view text) {
   return 0;
 }
 
-// "token abc", "Bearer abc": the value's place after the word, if `text` continues with one.
+// The length of "Bearer abc", with the word, if `text` begins with one; else 0.
 std::size_t BearerLength(absl::string_view text) {
   constexpr absl::string_view kWord = "bearer ";
   if (!absl::StartsWithIgnoreCase(text, kWord)) return 0;
@@ -87,7 +90,8 @@ std::size_t BearerLength(absl::string_view text) {
   return end - kWord.size() >= kShortestKnown ? end : 0;
 }
 
-// Without quotes around it, where a value has some: the number of quotes before it.
+// The length of the value at the start of `text`, without quotes. Sets `quotes` to the number of
+// quotes before it (0 or 1).
 std::size_t ValueLength(absl::string_view text, std::size_t* quotes) {
   *quotes = !text.empty() && (text[0] == '"' || text[0] == '\'') ? 1 : 0;
   std::size_t end = *quotes;
@@ -107,7 +111,7 @@ bool IsSecretName(absl::string_view name) {
       absl::AsciiStrToUpper(absl::StrReplaceAll(name, {{"-", "_"}})), '_', absl::SkipEmpty());
   if (parts.empty()) return false;
   const std::string& last = parts.back();
-  // Where one is, and how it is called, are no secrets.
+  // Where a secret is stored, and what it is called, is not secret.
   for (const char* harmless : {"FILE", "PATH", "DIR", "FD", "NAME", "ID", "URL", "TYPE", "SOCK"}) {
     if (last == harmless) return false;
   }
@@ -118,8 +122,11 @@ bool IsSecretName(absl::string_view name) {
     }
     if (absl::EndsWith(part, "PASSWORD") || absl::EndsWith(part, "SECRET")) return true;
   }
-  return last == "TOKEN" || last == "KEY" || last == "APIKEY" || last == "PAT" || last == "AUTH" ||
-         absl::EndsWith(last, "APIKEY") || absl::EndsWith(last, "TOKEN");
+  // PWD and OLDPWD are directories.
+  const bool is_password = last == "PASS" || last == "PGPASS" || last == "MYPASS" ||
+                           (last == "PWD" && parts.size() > 1 && parts[0] != "OLD");
+  return is_password || last == "TOKEN" || last == "KEY" || last == "APIKEY" || last == "PAT" ||
+         last == "AUTH" || absl::EndsWith(last, "APIKEY") || absl::EndsWith(last, "TOKEN");
 }
 
 Redactor::Redactor(const std::vector<std::string>& environment,
@@ -156,7 +163,7 @@ std::string Redactor::operator()(absl::string_view text) const {
   }
   const absl::string_view rest(clear);
   std::string out;
-  std::size_t name = std::string::npos;  // where the word before us begins
+  std::size_t name = std::string::npos;  // start of the current word
   for (std::size_t at = 0; at < rest.size();) {
     const absl::string_view here = rest.substr(at);
     const bool begins_word =
@@ -210,7 +217,7 @@ std::string Redactor::operator()(absl::string_view text) const {
 
 std::vector<std::string> Redactor::Words(const std::vector<std::string>& words) const {
   std::vector<std::string> clear;
-  bool is_value = false;  // of a flag that was a word of its own
+  bool is_value = false;  // the word before was a flag whose value is secret
   for (const std::string& word : words) {
     const bool is_flag = absl::StartsWith(word, "-");
     if (is_value && !is_flag) {
@@ -218,7 +225,7 @@ std::vector<std::string> Redactor::Words(const std::vector<std::string>& words) 
       is_value = false;
       continue;
     }
-    // The whole of a value that has spaces is one word here.
+    // Here the value is the rest of the word, even if it contains spaces.
     const std::size_t equals = word.find('=');
     if (equals != std::string::npos && IsSecretName(absl::string_view(word).substr(0, equals))) {
       clear.push_back(absl::StrCat(word.substr(0, equals + 1), kRedacted));

@@ -1,65 +1,80 @@
 // muster: find the command, run it, return its exit code.
+#include <algorithm>
 #include <cstdio>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/companion.h"
-#include "base/stdio.h"
+#include "absl/strings/string_view.h"
+#include "base/cli/command.h"
+#include "base/program.h"
+#include "base/text.h"
 #include "base/version.h"
-#include "launcher/commands/answer.h"
-#include "launcher/commands/attach.h"
-#include "launcher/commands/doctor.h"
-#include "launcher/commands/gpus.h"
-#include "launcher/commands/host.h"
-#include "launcher/commands/kv.h"
-#include "launcher/commands/logs.h"
-#include "launcher/commands/manifest.h"
-#include "launcher/commands/ps.h"
-#include "launcher/commands/replay.h"
-#include "launcher/commands/run.h"
-#include "launcher/commands/sbatch.h"
-#include "launcher/commands/status.h"
-#include "launcher/commands/stop.h"
-#include "launcher/commands/store.h"
-#include "launcher/commands/token.h"
-#include "launcher/commands/top.h"
-#include "launcher/hosts/link_command.h"
-#include "launcher/report/exit_code.h"
+#include "launcher/cli/print_output.h"
+#include "launcher/commands/commands.h"
+#include "launcher/remote/host_process.h"
+#include "launcher/remote/link_command.h"
 
 namespace {
 
-using muster::launcher::Dialect;
+using muster::base::Command;
+using muster::launcher::Fail;
+using muster::launcher::PrintOutput;
 using enum muster::launcher::ExitCode;
 using Args = std::vector<std::string>;
+using Commands = std::vector<Command>;
 
-constexpr char kHelp[] =
-    "usage: muster COMMAND [ARGUMENTS]\n"
-    "\n"
-    "Starts distributed training jobs and keeps them running.\n"
-    "\n"
-    "commands:\n"
-    "  run       start this node's workers of a job; takes torchrun's command line.\n"
-    "            With --hosts: start the job on every host, from here\n"
-    "  launch    the same for scripts written for python -m torch.distributed.launch\n"
-    "  ps        list the runs on this machine\n"
-    "  attach    show what a run prints that was started with --detach\n"
-    "  stop      end runs on this machine\n"
-    "  doctor    say what is wrong with machines before a job finds out\n"
-    "  gpus      list the GPUs of this machine, and whether they are fit\n"
-    "  status    show the jobs of a rendezvous, and who is waited for\n"
-    "  top       show them on the whole terminal, as they change\n"
-    "  logs      show what a job's workers print, wherever they run\n"
-    "  replay    show what happened to a job, from the event logs of its nodes\n"
-    "  kv        read and write a job's key-value store; for scripts\n"
-    "  store     serve a store for torch.distributed on its own\n"
-    "  sbatch    submit a job to Slurm\n"
-    "  manifest  print a job for Kubernetes\n"
-    "  token     make the secret that the nodes of jobs prove to each other\n"
-    "\n"
-    "  muster COMMAND --help tells all about it. Called as torchrun, it is `muster run`;\n"
-    "  `muster -m torch.distributed.run` and `.launch` are `muster run` and `launch`.\n"
-    "  musterd is the rendezvous daemon for many jobs.\n";
+std::string Help(const Commands& commands) {
+  return muster::base::ListOfCommands(
+      commands,
+      "usage: muster COMMAND [ARGUMENTS]\n"
+      "\n"
+      "Starts distributed training jobs and keeps them running.\n",
+      "  `muster help COMMAND` and `muster COMMAND --help` show its details. Called as torchrun,\n"
+      "  it is `muster run`; `muster -m torch.distributed.run` and `.launch` are `muster run` and\n"
+      "  `launch`. musterd is the rendezvous daemon for many jobs.\n");
+}
+
+const Command* Find(const Commands& commands, absl::string_view name) {
+  const auto found = std::find_if(commands.begin(), commands.end(),
+                                  [name](const Command& command) { return command.name == name; });
+  return found == commands.end() ? nullptr : &*found;
+}
+
+bool AsksForHelp(absl::string_view arg) {
+  return arg == "--help" || arg == "-h" || arg == "help";
+}
+
+// What follows the name of a command that there is not. `command` may be what torchrun's would be:
+// a script, or one of the flags of `muster run`.
+std::string Advice(const Commands& commands, const std::string& command) {
+  const bool is_flag = command.starts_with('-');
+  std::vector<absl::string_view> known = {"--help", "--version"};
+  if (!is_flag) {
+    known = {"help"};
+    for (const Command& one : commands) known.push_back(one.name);
+  }
+  const absl::string_view meant = muster::base::NearestWord(command, known);
+  if (!meant.empty()) return absl::StrCat("did you mean `muster ", meant, "`?");
+  if (is_flag || command.find_first_of("./") != std::string::npos) {
+    return absl::StrCat("did you mean `muster run ", command, " ...`?");
+  }
+  return "`muster help` lists the commands";
+}
+
+int Unknown(const Commands& commands, const std::string& command) {
+  return Fail("muster",
+              absl::StrCat("unknown command '", command, "'; ", Advice(commands, command)),
+              kExitBadInput);
+}
+
+// `muster help COMMAND`; without one, or where `help` itself is asked about, the list of commands.
+int TellHelp(const Commands& commands, const Args& about) {
+  if (about.empty() || AsksForHelp(about.front())) return PrintOutput("muster", Help(commands));
+  const Command* const command = Find(commands, about.front());
+  if (command == nullptr) return Unknown(commands, about.front());
+  return PrintOutput("muster", muster::base::HelpText(*command));
+}
 
 // The arguments as `muster COMMAND ...`, whichever of the names that users know was called.
 Args AsCommand(const std::string& program, Args args) {
@@ -80,39 +95,21 @@ Args AsCommand(const std::string& program, Args args) {
 
 int main(int argc, char** argv) {
   muster::base::FillStdio();
+  muster::base::SetUpSignals();
   muster::base::LendCommandLine(argc, argv);
   const Args args = AsCommand(argv[0], Args(argv + 1, argv + argc));
   const std::string command = args.empty() ? "" : args.front();
   const Args rest(args.empty() ? args.begin() : args.begin() + 1, args.end());
-  if (command == "run") return muster::launcher::RunCommand(rest, Dialect::kRun);
-  if (command == "launch") return muster::launcher::RunCommand(rest, Dialect::kLaunch);
-  if (command == "ps") return muster::launcher::PsCommand(rest);
-  if (command == "attach") return muster::launcher::AttachCommand(rest);
-  if (command == "stop") return muster::launcher::StopCommand(rest);
-  if (command == "doctor") return muster::launcher::DoctorCommand(rest);
-  if (command == "gpus") return muster::launcher::GpusCommand(rest);
-  if (command == "status") return muster::launcher::StatusCommand(rest);
-  if (command == "top") return muster::launcher::TopCommand(rest);
-  if (command == "logs") return muster::launcher::LogsCommand(rest);
-  if (command == "replay") return muster::launcher::ReplayCommand(rest);
-  if (command == "kv") return muster::launcher::KvCommand(rest);
-  if (command == "store") return muster::launcher::StoreCommand(rest);
-  if (command == "sbatch") return muster::launcher::SbatchCommand(rest);
-  if (command == "manifest") return muster::launcher::ManifestCommand(rest);
-  if (command == "token") return muster::launcher::TokenCommand(rest);
+  const Commands commands = muster::launcher::Commands();
+  if (const Command* const known = Find(commands, command)) {
+    return known->run({*known, rest, commands});
+  }
   if (command == muster::launcher::kHostCommand) return muster::launcher::HostCommand();
-  if (command == "--help" || command == "-h" || command == "help") {
-    return muster::launcher::Answer("muster", kHelp);
-  }
+  if (AsksForHelp(command)) return TellHelp(commands, rest);
   if (command == "--version") {
-    return muster::launcher::Answer("muster",
-                                    absl::StrCat("muster ", muster::base::kVersion, "\n"));
+    return PrintOutput("muster", absl::StrCat("muster ", muster::base::kVersion, "\n"));
   }
-  if (command.empty()) {
-    std::fputs(kHelp, stderr);
-  } else {
-    std::fprintf(stderr, "muster: unknown command '%s'; did you mean `muster run %s ...`?\n",
-                 command.c_str(), command.c_str());
-  }
+  if (!args.empty()) return Unknown(commands, command);
+  std::fputs(Help(commands).c_str(), stderr);
   return kExitBadInput;
 }

@@ -11,11 +11,17 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <deque>
+#include <filesystem>
+#include <system_error>
 
 #include "absl/strings/str_cat.h"
+
 #include "base/failure.h"
 #include "base/unique_fd.h"
 
@@ -194,6 +200,7 @@ bool LockLand(const Confinement& confinement) {
         "/sys/devices/system/cpu", "/dev/null", "/dev/urandom"}) {
     Permit(rules.get(), path, kRead);
   }
+  for (const std::string& path : PlacesOfSystemFiles()) Permit(rules.get(), path, kRead);
   for (const std::string& path : confinement.reads) Permit(rules.get(), path, kRead);
   for (const std::string& path : confinement.writes) Permit(rules.get(), path, kRead | write);
   return ::syscall(SYS_landlock_restrict_self, rules.get(), 0) == 0;
@@ -211,6 +218,113 @@ std::vector<std::string> Confine(const Confinement& confinement) {
   if (!LockLand(confinement)) missed("Landlock");
   if (!RefuseCalls()) missed("seccomp");
   return missing;
+}
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kFilesOfNames[] = {
+    "/etc/resolv.conf", "/etc/hosts",    "/etc/nsswitch.conf", "/etc/gai.conf",
+    "/etc/host.conf",   "/etc/services", "/etc/protocols",
+};
+
+// As many as the kernel follows.
+constexpr int kMostLinks = 40;
+
+// Of "/" and what lies in it.
+bool IsAnybodys(const fs::path& folder) {
+  return !folder.has_relative_path() || !folder.parent_path().has_relative_path();
+}
+
+// Follows a path link by link.
+class Walk {
+ public:
+  explicit Walk(const fs::path& file) {
+    std::error_code error;
+    Prepend(fs::absolute(file, error));
+    int links = 0;
+    while (!ahead_.empty() && links <= kMostLinks) links += Step() ? 1 : 0;
+    folders_.push_back(at_.parent_path());
+  }
+
+  const std::vector<fs::path>& folders() const { return folders_; }
+  const fs::path& end() const { return at_; }
+
+ private:
+  void Prepend(const fs::path& path) {
+    if (path.is_absolute()) at_ = "/";
+    const fs::path relative = path.relative_path();
+    ahead_.insert(ahead_.begin(), relative.begin(), relative.end());
+  }
+
+  // Whether it was a link.
+  bool Step() {
+    const fs::path name = std::move(ahead_.front());
+    ahead_.pop_front();
+    if (name.empty() || name == ".") return false;
+    if (name == "..") {
+      at_ = at_.parent_path();
+      return false;
+    }
+    std::error_code error;
+    const fs::path target = fs::read_symlink(at_ / name, error);
+    if (error) {
+      at_ /= name;
+      return false;
+    }
+    const bool is_beside = !target.has_parent_path();
+    if (ahead_.empty() || is_beside) folders_.push_back(at_);
+    Prepend(target);
+    return true;
+  }
+
+  fs::path at_;
+  std::deque<fs::path> ahead_;
+  std::vector<fs::path> folders_;
+};
+
+}  // namespace
+
+std::vector<std::string> FoldersOf(const std::string& file) {
+  const Walk walk{fs::path(file)};
+  std::vector<std::string> folders;
+  for (const fs::path& folder : walk.folders()) folders.push_back(folder.string());
+  return folders;
+}
+
+std::vector<std::string> PlacesOfSystemFiles() {
+  std::vector<std::string> places = {"/usr/share/zoneinfo"};
+  std::vector<std::string> files(std::begin(kFilesOfNames), std::end(kFilesOfNames));
+  files.push_back("/etc/localtime");
+  if (const char* const zones = std::getenv("TZDIR")) places.push_back(zones);
+  if (const char* zone = std::getenv("TZ")) {
+    if (*zone == ':') ++zone;
+    if (*zone == '/') files.push_back(zone);
+  }
+  for (const std::string& file : files) {
+    const Walk walk{fs::path(file)};
+    for (const fs::path& folder : walk.folders()) {
+      places.push_back(IsAnybodys(folder) ? walk.end().string() : folder.string());
+    }
+  }
+  return places;
+}
+
+std::vector<std::string> UnreadableFilesOfNames() {
+  std::vector<std::string> phrases;
+  for (const char* const file : kFilesOfNames) {
+    std::error_code error;
+    if (!fs::exists(fs::symlink_status(file, error))) continue;
+    const base::UniqueFd fd(::open(file, O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+    if (fd.get() >= 0) continue;
+    const std::string cause = base::SystemCause();
+    const std::string end = Walk{fs::path(file)}.end().string();
+    phrases.push_back(absl::StrCat(file,
+                                   end == file ? "" : absl::StrCat(", which leads to ", end, ","),
+                                   " cannot be read: ", cause));
+  }
+  return phrases;
 }
 
 }  // namespace muster::rendezvous

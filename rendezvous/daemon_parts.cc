@@ -1,26 +1,23 @@
 #include "rendezvous/daemon_parts.h"
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <set>
+#include <string>
 #include <utility>
 
 #include <spdlog/spdlog.h>
 
 #include "absl/strings/str_cat.h"
+
+#include "base/text.h"
 #include "rendezvous/confine.h"
 #include "rendezvous/net/endpoint.h"
 
 namespace muster::rendezvous {
-namespace {
-
-std::string FolderOf(const std::string& file) {
-  return std::filesystem::absolute(file).parent_path();
-}
-
-}  // namespace
-
 std::string FailureLine(const absl::Status& status, const char* advice) {
   return absl::StrCat("musterd: ", status.message(), advice, "\n");
 }
@@ -56,11 +53,25 @@ void SayTrouble(const std::string& sentence) {
   spdlog::warn("{}", sentence);
 }
 
-std::vector<std::string> GiveUpTheRest(const ServerConfig& config, const std::string& state_path) {
+std::vector<std::string> DropPrivileges(const ServerConfig& config, const std::string& state_path) {
   Confinement confinement;
   std::error_code error;
-  std::vector<std::string> files = {config.token.file, config.token.own_file, config.token.tls.ca,
-                                    config.token.tls.certificate, config.token.tls.key};
+  std::vector<std::string> files;
+  if (!config.token.insecure) {
+    files = {config.token.file, config.token.own_file, config.token.tls.ca,
+             config.token.tls.certificate, config.token.tls.key};
+  }
+  if (config.etcd) {
+    for (const std::string& file : {config.etcd->authority, config.etcd->certificate,
+                                    config.etcd->key, config.etcd->password_file}) {
+      files.push_back(file);
+    }
+  }
+  // Where there is no home for it, the token is elsewhere.
+  if (config.tokens.empty() && config.token.tls.empty() && config.token.fd < 0 &&
+      !config.token.insecure) {
+    files.push_back(FindTokenFile(config.token, config.listen).value_or(""));
+  }
   if (!config.tokens.empty()) {
     confinement.reads.push_back(config.tokens);
     for (std::filesystem::directory_iterator file(config.tokens, error), end; !error && file != end;
@@ -69,21 +80,23 @@ std::vector<std::string> GiveUpTheRest(const ServerConfig& config, const std::st
     }
   }
   for (const std::string& file : files) {
-    if (file.empty() || config.token.insecure) continue;
-    confinement.reads.push_back(FolderOf(file));
-    // Where a link leads, as in Kubernetes.
-    const std::filesystem::path real = std::filesystem::canonical(file, error);
-    if (!error) confinement.reads.push_back(real.parent_path());
+    if (file.empty()) continue;
+    for (std::string& folder : FoldersOf(file)) confinement.reads.push_back(std::move(folder));
   }
   if (!state_path.empty()) confinement.writes.push_back(state_path);
+  // The time zone is for the log, and may be anywhere.
+  ::tzset();
   return Confine(confinement);
 }
 
-void SayHowSafeItIs(const ServerConfig& config, const Credentials& credentials,
-                    const std::vector<std::string>& missing) {
+void LogSecurityPosture(const ServerConfig& config, const Credentials& credentials,
+                        const std::vector<std::string>& missing) {
   for (const std::string& what : missing) spdlog::debug("this system does not offer {}", what);
+  for (const std::string& what : UnreadableFilesOfNames()) {
+    spdlog::warn("{}; host names may not resolve until then", what);
+  }
   if (credentials.secure()) return;
-  spdlog::warn("--insecure: whoever reaches {} can join, read and end any job",
+  spdlog::warn("--insecure: anyone who can reach {} can join, read and end any job",
                ToString(config.listen));
 }
 
@@ -112,6 +125,71 @@ absl::StatusOr<std::unique_ptr<DaemonPages>> OpenPages(boost::asio::io_context& 
 void RunLoop(boost::asio::io_context& io, const ServerConfig& config, LoopTurns& turns) {
   if (config.http) return turns.Run(io);
   io.run();
+}
+
+GracefulShutdown::GracefulShutdown(boost::asio::io_context& io, Server& server,
+                                   const ServerConfig& config, std::unique_ptr<DaemonPages> pages,
+                                   std::function<void()> stopped)
+    : server_(server),
+      pages_(std::move(pages)),
+      stopped_(std::move(stopped)),
+      remembers_(config.remembers()),
+      patience_(config.drain_timeout),
+      signals_(io, SIGTERM, SIGINT),
+      timer_(io) {
+  AwaitSignal();
+}
+
+void GracefulShutdown::AwaitSignal() {
+  signals_.async_wait([this](const boost::system::error_code& error, int signal) {
+    // One that came just before the server was stopped is told of here all the same.
+    if (error || stopping_) return;
+    if (remembers_) return StopAtOnce();
+    if (draining_) {
+      CloseJobs("the daemon was asked to stop a second time");
+    } else {
+      BeginDrain(signal);
+    }
+    if (!stopping_) AwaitSignal();
+  });
+}
+
+void GracefulShutdown::StopAtOnce() {
+  spdlog::info("stopping; {} with {} left for the next start",
+               base::Count(server_.job_count(), "job"), base::Count(server_.agent_count(), "node"));
+  server_.Freeze();
+  Stop();
+}
+
+void GracefulShutdown::BeginDrain(int signal) {
+  draining_ = true;
+  const std::string name = signal == SIGTERM ? "SIGTERM" : "SIGINT";
+  spdlog::info("{}: draining, {} jobs with {} nodes are left", name, server_.job_count(),
+               server_.agent_count());
+  server_.Drain("the daemon is stopping (" + name + ")", [this] {
+    timer_.cancel();
+    signals_.cancel();
+    Stop();
+  });
+  timer_.expires_after(patience_);
+  timer_.async_wait([this](const boost::system::error_code& error) {
+    if (!error) CloseJobs("the daemon is stopping and its drain timeout is over");
+  });
+}
+
+void GracefulShutdown::Stop() {
+  stopping_ = true;
+  pages_.reset();
+  server_.Stop([this] {
+    spdlog::info("ended");
+    if (stopped_) stopped_();
+  });
+}
+
+void GracefulShutdown::CloseJobs(const std::string& why) {
+  server_.Close(why);
+  // Agents say goodbye once their workers are gone; one that does not is lost when its lease
+  // ends.
 }
 
 }  // namespace muster::rendezvous

@@ -1,20 +1,25 @@
 // What the ways in which a musterd runs have in common: what they say, and what they give up.
 #pragma once
 
+#include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+
 #include "rendezvous/daemon_log.h"
-#include "rendezvous/keeper/keeper_policy.h"
+#include "rendezvous/keeper/supervisor_policy.h"
 #include "rendezvous/net/credentials.h"
-#include "rendezvous/pages/daemon_pages.h"
-#include "rendezvous/pages/loop_turns.h"
-#include "rendezvous/server.h"
+#include "rendezvous/server/daemon_figures.h"
+#include "rendezvous/server/daemon_pages.h"
+#include "rendezvous/server/server.h"
 #include "rendezvous/server_config.h"
 
 namespace muster::rendezvous {
@@ -26,9 +31,10 @@ inline constexpr int kCannotListen = 3;
 inline constexpr int kNoJournal = 4;
 inline constexpr int kUnfitMachine = 5;
 // Another daemon may lead; its keeper starts it again, to stand by.
-inline constexpr int kLeadsNoLonger = KeeperPolicy::kLeadsNoLonger;
-// Etcd, or what is in it, has to be changed before this daemon can work (KeeperPolicy::kUnusable).
-inline constexpr int kUnusableEtcd = KeeperPolicy::kUnusable;
+inline constexpr int kLeadsNoLonger = SupervisorPolicy::kLeadsNoLonger;
+// Etcd, or what is in it, has to be changed before this daemon can work
+// (SupervisorPolicy::kUnusable).
+inline constexpr int kUnusableEtcd = SupervisorPolicy::kUnusable;
 
 // "musterd: " and why, as a line.
 std::string FailureLine(const absl::Status& status, const char* advice = "");
@@ -48,12 +54,12 @@ int Fail(DaemonLog& log, const std::string& line, int exit_code);
 // the folders they are in, as a new file takes the place of an old one.
 // Returns what this system does not offer for it. To be called before there is a log, which has a
 // thread.
-std::vector<std::string> GiveUpTheRest(const ServerConfig& config, const std::string& state_path);
+std::vector<std::string> DropPrivileges(const ServerConfig& config, const std::string& state_path);
 
 void SayWhereItListens(const ServerConfig& config, const Server& server);
 void SayTrouble(const std::string& sentence);
-void SayHowSafeItIs(const ServerConfig& config, const Credentials& credentials,
-                    const std::vector<std::string>& missing);
+void LogSecurityPosture(const ServerConfig& config, const Credentials& credentials,
+                        const std::vector<std::string>& missing);
 
 // Those who are known at the start; none where there is one user.
 std::vector<std::string> TenantsOf(const Credentials& credentials);
@@ -66,5 +72,35 @@ absl::StatusOr<std::unique_ptr<DaemonPages>> OpenPages(boost::asio::io_context& 
 
 // Until the daemon ends. Only where somebody may look is its loop measured.
 void RunLoop(boost::asio::io_context& io, const ServerConfig& config, LoopTurns& turns);
+
+// How a musterd ends when it is told to.
+
+// Ends the server in good order at SIGTERM or SIGINT. A daemon that remembers its jobs ends at
+// once; they go on when it is started again, or in another daemon. Else the first signal lets
+// running jobs end, for as long as the configuration says; the second, or the end of that time,
+// closes them, which tells their agents why.
+class GracefulShutdown {
+ public:
+  // `pages` may be null; `stopped` is called, from the loop, when the server has stopped.
+  GracefulShutdown(boost::asio::io_context& io, Server& server, const ServerConfig& config,
+                   std::unique_ptr<DaemonPages> pages, std::function<void()> stopped = {});
+
+ private:
+  void AwaitSignal();
+  void StopAtOnce();
+  void BeginDrain(int signal);
+  void Stop();
+  void CloseJobs(const std::string& why);
+
+  Server& server_;
+  std::unique_ptr<DaemonPages> pages_;
+  const std::function<void()> stopped_;
+  const bool remembers_;
+  const std::chrono::seconds patience_;
+  boost::asio::signal_set signals_;
+  boost::asio::steady_timer timer_;
+  bool draining_ = false;
+  bool stopping_ = false;  // nothing is waited for any more
+};
 
 }  // namespace muster::rendezvous

@@ -30,13 +30,15 @@ struct EtcdConfig {
 inline constexpr char kEtcdPort[] = "2379";
 
 // Reads "etcd://HOST[:PORT][,...][/PATH]"; without a path it is /muster. An error's message is a
-// phrase that follows the text: "is not ...".
+// phrase that follows the text (WithoutUser): "is not ...".
 absl::StatusOr<EtcdConfig> ParseEtcdUrl(absl::string_view url);
+// For messages: what such a text has before an '@' may be a password, and is left out.
+std::string WithoutUser(absl::string_view url);
 
 // What is wrong with what goes together; one sentence.
 absl::Status CheckEtcdConfig(const EtcdConfig& config);
 
-// Reads the files. Errors are one sentence.
+// Reads the files, which the options' own `reread` does again. Errors are one sentence.
 absl::StatusOr<etcd::EtcdOptions> ReadEtcdOptions(const EtcdConfig& config);
 
 }  // namespace muster::rendezvous

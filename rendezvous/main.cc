@@ -21,41 +21,34 @@
 #include <boost/asio/io_context.hpp>
 
 #include "absl/strings/str_cat.h"
-#include "base/companion.h"
 #include "base/failure.h"
-#include "base/kernel.h"
-#include "base/phrases.h"
-#include "base/print_out.h"
-#include "base/stdio.h"
-#include "rendezvous/daemon_credentials.h"
+#include "base/program.h"
+#include "base/text.h"
 #include "rendezvous/daemon_log.h"
 #include "rendezvous/daemon_parts.h"
-#include "rendezvous/ending.h"
+#include "rendezvous/ha_daemon.h"
 #include "rendezvous/journal/sqlite_journal.h"
-#include "rendezvous/keeper/keeper.h"
-#include "rendezvous/keeper/keeper_log.h"
-#include "rendezvous/keeper/kept_daemon.h"
-#include "rendezvous/kept_config.h"
-#include "rendezvous/led_daemon.h"
-#include "rendezvous/net/descriptor_limit.h"
-#include "rendezvous/net/given_sockets.h"
+#include "rendezvous/keeper/supervised_daemon.h"
+#include "rendezvous/keeper/supervisor.h"
+#include "rendezvous/net/grpc_server.h"
 #include "rendezvous/net/listening_socket.h"
-#include "rendezvous/net/ready_fd.h"
-#include "rendezvous/pages/daemon_pages.h"
-#include "rendezvous/pages/loop_turns.h"
-#include "rendezvous/server.h"
+#include "rendezvous/net/process_descriptors.h"
+#include "rendezvous/reloadable_config.h"
+#include "rendezvous/server/daemon_figures.h"
+#include "rendezvous/server/daemon_pages.h"
+#include "rendezvous/server/server.h"
 #include "rendezvous/server_config.h"
 
 namespace muster::rendezvous {
 namespace {
 
-constexpr char kReadAgain[] = "; ending, so that a new start goes on from what is on disk";
+constexpr char kReadAgain[] = "; exiting so that a restart can recover from disk";
 
 // The main process of a daemon that takes turns with others. It holds neither the port nor a
 // directory: when its daemon is dead, another may lead.
 int KeepLed(ServerConfig config, std::vector<std::string> argv) {
   const int ready_fd = config.ready_fd;
-  KeptConfig kept(std::move(argv), std::move(config), /*sockets_given=*/false);
+  ReloadableConfig kept(std::move(argv), std::move(config), /*sockets_given=*/false);
   return RunKeeper({.argv = kept.Argv(),
                     .read_again = [&kept] { return kept.ReadAgain(); },
                     .check = [&kept] { return kept.Check(); },
@@ -97,7 +90,7 @@ int Keep(ServerConfig config, GivenSockets given, std::vector<std::string> argv)
     for (boost::asio::ip::tcp::acceptor& each : *listening) sockets.push_back(each.release());
   }
   const int ready_fd = config.ready_fd;
-  KeptConfig kept(std::move(argv), std::move(config), are_given);
+  ReloadableConfig kept(std::move(argv), std::move(config), are_given);
   return RunKeeper({.argv = kept.Argv(),
                     .read_again = [&kept] { return kept.ReadAgain(); },
                     .check = [&kept] { return kept.Check(); },
@@ -124,20 +117,20 @@ absl::StatusOr<OpenedJournal> OpenJournalOf(boost::asio::io_context& io, const K
 // A daemon that forgets its jobs when it ends.
 int RunForgetful(const ServerConfig& config) {
   const auto credentials = CredentialsFor(config, SayTrouble);
-  const std::vector<std::string> missing = GiveUpTheRest(config, "");
+  const std::vector<std::string> missing = DropPrivileges(config, "");
   DaemonLog log("musterd", STDERR_FILENO);
   spdlog::set_level(spdlog::level::from_str(config.log_level));
   RaiseDescriptorLimit();
   boost::asio::io_context io(1);
   if (!credentials.ok()) return Fail(log, FailureLine(credentials.status()), kBadInput);
-  SayHowSafeItIs(config, *credentials, missing);
+  LogSecurityPosture(config, *credentials, missing);
   LoopTurns turns;
   Server server(io, Server::Serves::kManyJobs);
   const absl::Status listening = server.Listen(config.listen, *credentials);
   if (!listening.ok()) return Fail(log, ListenFailureLine(listening), kCannotListen);
   auto pages = OpenPages(io, config, *credentials, server, turns);
   if (!pages.ok()) return Fail(log, FailureLine(pages.status()), kCannotListen);
-  Ending ending(io, server, config, *std::move(pages));
+  GracefulShutdown ending(io, server, config, *std::move(pages));
   SayWhereItListens(config, server);
   AnnounceReady(config.ready_fd, server.port());
   RunLoop(io, config, turns);
@@ -145,17 +138,17 @@ int RunForgetful(const ServerConfig& config) {
 }
 
 // The child of a keeper.
-int RunKept(const ServerConfig& config, const KeptDaemon& kept) {
+int RunKept(const ServerConfig& config, const SupervisedDaemon& kept) {
   const KeptThings& given = kept.things();
   const auto credentials = CredentialsFor(config, SayTrouble);
-  const std::vector<std::string> missing = GiveUpTheRest(config, given.state_path);
+  const std::vector<std::string> missing = DropPrivileges(config, given.state_path);
   DaemonLog log("musterd", STDERR_FILENO);
   spdlog::set_level(spdlog::level::from_str(config.log_level));
   RaiseDescriptorLimit();
   prctl(PR_SET_NAME, "musterd");
   boost::asio::io_context io(1);
   if (!credentials.ok()) return Fail(log, FailureLine(credentials.status()), kBadInput);
-  SayHowSafeItIs(config, *credentials, missing);
+  LogSecurityPosture(config, *credentials, missing);
   auto state = OpenSqliteJournal(io, StateDirectory::Adopt(given.state_path, given.lock));
   if (!state.ok()) return Fail(log, FailureLine(state.status()), kNoJournal);
   LoopTurns turns;
@@ -184,7 +177,7 @@ int RunKept(const ServerConfig& config, const KeptDaemon& kept) {
   // Jobs go on, whether they can be shown or not.
   auto pages = OpenPages(io, config, *credentials, server, turns);
   if (!pages.ok()) spdlog::error("{}", std::string(pages.status().message()));
-  Ending ending(io, server, config, pages.ok() ? *std::move(pages) : nullptr);
+  GracefulShutdown ending(io, server, config, pages.ok() ? *std::move(pages) : nullptr);
   SayWhereItListens(config, server);
   kept.SayReady(server.port());
   RunLoop(io, config, turns);
@@ -203,22 +196,25 @@ int Main(std::vector<std::string> argv) {
 
   const absl::Status fit = base::CheckKernel();
   if (!fit.ok()) return Fail(FailureLine(fit), kUnfitMachine);
-  const auto kept = KeptDaemon::FromEnvironment();
+  const auto kept = SupervisedDaemon::FromEnvironment();
   if (!kept.ok()) return Fail(FailureLine(kept.status()), kNoJournal);
   if (*kept) return config.etcd ? RunLed(config, **kept) : RunKept(config, **kept);
+  // Before there is a log, which has a thread as well.
+  const absl::Status enough = CheckThreads();
+  if (!enough.ok()) return Fail(FailureLine(enough), kCannotListen);
   auto given = TakeGivenSockets();
   if (!given.ok()) return Fail(FailureLine(given.status()), kBadInput);
   if (config.etcd && !given->sockets.empty()) {
     return Fail(
-        "musterd: the service manager has opened the port, where a daemon that stands by must not "
-        "listen; disable the socket unit\n",
+        "musterd: the service manager has opened the port, but a standby must not listen; disable "
+        "the socket unit\n",
         kBadInput);
   }
   if (!config.remembers()) {
     if (given->sockets.empty()) return RunForgetful(config);
     return Fail(
-        "musterd: the service manager has opened the port, which is for a daemon that is started "
-        "again; name its --state-dir, or disable the socket unit\n",
+        "musterd: the service manager has opened the port, which is for a daemon that is "
+        "restarted; give its --state-dir, or disable the socket unit\n",
         kBadInput);
   }
   return Keep(config, *std::move(given), std::move(argv));
@@ -229,6 +225,7 @@ int Main(std::vector<std::string> argv) {
 
 int main(int argc, char** argv) {
   muster::base::FillStdio();
+  muster::base::SetUpSignals();
   muster::base::LendCommandLine(argc, argv);
   return muster::rendezvous::Main({argv, argv + argc});
 }

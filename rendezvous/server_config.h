@@ -50,6 +50,6 @@ struct EarlyExit {
 // Reads argv without argv[0], and the file that its --config names: TOML whose keys are the flags
 // without their dashes. A flag outdoes the file; a key that is no flag is a mistake, and so is a
 // file that is none: a FIFO is not waited for.
-std::variant<ServerConfig, EarlyExit> ParseServerConfig(std::vector<std::string> arguments);
+std::variant<ServerConfig, EarlyExit> ParseServerConfig(const std::vector<std::string>& arguments);
 
 }  // namespace muster::rendezvous

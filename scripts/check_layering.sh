@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Who may include whom, as docs/architecture.md draws it. Each rule is a query that must find nothing.
+# The dependencies that docs/architecture.md permits. Each rule is a query that must find nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -19,75 +19,60 @@ must_be_empty() {
 }
 
 ours='(//base/... + //launcher/... + //rendezvous/... + //worker/... + //trainer/... + //proto/... + //test/...)'
-# deps_outside PACKAGES ALLOWED: what PACKAGES stand on within Muster, beyond ALLOWED.
-must_be_empty "base stands on itself alone" \
-  "(deps(//base/...) intersect $ours) except //base/..."
-must_be_empty "worker stands on nothing of Muster's but itself and base" \
-  "(deps(//worker/...) intersect $ours) except (//worker/... + //base/...)"
-must_be_empty "rendezvous stands on itself, proto and base" \
-  "(deps(//rendezvous/...) intersect $ours) except (//rendezvous/... + //proto/... + //base/...)"
-must_be_empty "rendezvous/core stands on itself and base" \
-  "(deps(//rendezvous/core/...) intersect $ours) except (//rendezvous/core/... + //base/...)"
+# may_use SENTENCE ROOMS ALLOWED: of Muster's rooms, ROOMS depend only on ALLOWED and themselves.
+may_use() {
+  must_be_empty "$1" "(deps($2) intersect $ours) except ($2 + $3)"
+}
+# includes_only SENTENCE FOLDER ROOMS: the files of FOLDER include only the standard library, Abseil
+# and those rooms; base also has JSON and command lines.
+includes_only() {
+  local found
+  found=$(grep -rnE '#include ["<][^">]*/' --include=*.h --include=*.cc "$2" |
+    grep -vE "#include \"(absl|$3)/|#include <sys/" || true)
+  found+=$(grep -rnE '#include "base/(json|cli/)' --include=*.h --include=*.cc "$2" || true)
+  [ -z "$found" ] && return
+  printf 'layering: %s, but there is:\n%s\n' "$1" "$found" >&2
+  failed=1
+}
+
+may_use "base stands on itself alone" //base/... //base/...
+may_use "worker stands on itself and base" //worker/... //base/...
+may_use "workers are started without groups, and groups without the launcher" \
+  "(//worker/process/... + //worker/output/...)" "(//worker:all + //worker:* + //base/...)"
+may_use "rendezvous stands on itself, proto and base" //rendezvous/... "(//proto/... + //base/...)"
+may_use "rendezvous/core stands on itself and base" //rendezvous/core/... //base/...
+includes_only "rendezvous/core includes no library but Abseil" rendezvous/core "base|rendezvous/core"
+may_use "an identity does not depend on what its holder asks for: rendezvous/identity stands on base" \
+  //rendezvous/identity/... //base/...
 must_be_empty "what lies under server and clients includes neither" \
   "(deps(//rendezvous/net/...) intersect //rendezvous/...) except (//rendezvous/net/... + //rendezvous/identity/... + //rendezvous/wire/... + //rendezvous/core/...)"
-must_be_empty "who somebody is does not depend on what he wants: rendezvous/identity stands on itself and base" \
-  "(deps(//rendezvous/identity/...) intersect $ours) except (//rendezvous/identity/... + //base/...)"
-must_be_empty "a client includes nothing of the server" \
-  "(deps(//rendezvous/client/...) intersect //rendezvous/...) except (//rendezvous/client/... + //rendezvous/net/... + //rendezvous/identity/... + //rendezvous/wire/... + //rendezvous/core/... + //rendezvous/fronts:driver + //rendezvous/fronts:log_exchange + //rendezvous/fronts:batch_encoder + //rendezvous/fronts:commit_pace + //rendezvous/fronts:journal_writer + //rendezvous/journal:journal)"
-must_be_empty "workers are started without groups, and groups without the launcher" \
-  "(deps(//worker/process/... + //worker/output/...) intersect //worker/...) except (//worker/process/... + //worker/output/... + //worker:all)"
-must_be_empty "flags, configuration and machine know nothing of the agent" \
-  "(deps(//launcher/flags/... + //launcher/config/... + //launcher/machine/...) intersect //launcher/...) except (//launcher/flags/... + //launcher/config/... + //launcher/machine/... + //launcher/hosts/... + //launcher:environment)"
-must_be_empty "hosts are values: launcher/hosts stands on itself and base" \
-  "(deps(//launcher/hosts/...) intersect $ours) except (//launcher/hosts/... + //base/...)"
-must_be_empty "what happened is told from the event logs alone: launcher/replay stands on their table and base" \
-  "(deps(//launcher/replay/...) intersect $ours) except (//launcher/replay/... + //launcher/report:all + //launcher/report:* + //rendezvous/core/... + //base/...)"
-must_be_empty "a timeline is a value: launcher/replay stands on nothing that opens files" \
-  "(deps(//launcher/replay/...) intersect $ours) intersect (//base:safe_path + //base:unique_fd + //base:print_out + //launcher/report:event_log)"
-must_be_empty "what is on the screen of muster top is a value, and what a key does a function" \
-  "deps(//launcher/top:keys) intersect (//third_party/system:ncurses + //third_party/system:asio + //third_party/system:grpc)"
+must_be_empty "a client includes nothing of the daemon beyond the loop that serves it" \
+  "deps(//rendezvous/client/...) intersect (//rendezvous:* + //rendezvous/server/... + //rendezvous/keeper/... + //rendezvous/etcd/... + //rendezvous/pages/...)"
+must_be_empty "an embedded daemon needs no etcd" \
+  "deps(//launcher:muster) intersect (//rendezvous:* + //rendezvous/etcd/...)"
 must_be_empty "what is known of the machine stands on no other room of the launcher" \
-  "(deps(//launcher/machine/...) intersect //launcher/...) except (//launcher/machine/... + //launcher:environment)"
+  "(deps(//launcher/machine/...) intersect //launcher/...) except //launcher/machine/..."
+must_be_empty "hosts know machines, and nothing of the command line" \
+  "(deps(//launcher/remote/...) intersect //launcher/...) except (//launcher/remote/... + //launcher/machine/...)"
 must_be_empty "a doctor knows machines, and nothing of jobs that run" \
-  "(deps(//launcher/doctor/...) intersect //launcher/...) except (//launcher/doctor/... + //launcher/machine/... + //launcher:environment)"
-must_be_empty "rendezvous/core links no library but Abseil" \
-  "(deps(//rendezvous/core/...) intersect //third_party/...) except //third_party/system:absl"
-must_be_empty "what a client decides links no library but Abseil" \
-  "(deps(//rendezvous/client:attendance) intersect //third_party/...) except //third_party/system:absl"
-must_be_empty "the client that is shipped and the one that is simulated are one" \
-  "//rendezvous/client:attendance except (deps(//rendezvous/client:grpc_client) intersect deps(//test/rendezvous/cluster:cluster))"
-must_be_empty "who starts which host is decided with no library but Abseil" \
-  "deps(//launcher/tree:fan_out) intersect (//third_party/... except //third_party/system:absl)"
+  "(deps(//launcher/doctor/...) intersect //launcher/...) except (//launcher/doctor/... + //launcher/machine/...)"
+must_be_empty "the command line knows nothing of the agent" \
+  "(deps(//launcher/cli/...) intersect //launcher/...) except (//launcher/cli/... + //launcher/machine/... + //launcher/remote/...)"
+may_use "what happened is told from the event logs alone: launcher/replay stands on base and core's values" \
+  //launcher/replay/... "(//base/... + //rendezvous/core/values/...)"
 must_be_empty "the daemon that is shipped and the one that is simulated are one" \
-  "//rendezvous/core:daemon_core except (deps(//rendezvous:musterd) intersect deps(//test/rendezvous/cluster:cluster))"
-must_be_empty "the daemons that take turns, shipped and simulated, are one" \
-  "(//rendezvous:lead_terms + //rendezvous/etcd:candidate + //rendezvous/etcd:etcd_journal) except (deps(//rendezvous:musterd) intersect deps(//test/rendezvous/cluster:cluster))"
+  "(//rendezvous/core:core + //rendezvous/client:client + //rendezvous/etcd:etcd) except (deps(//launcher:muster + //rendezvous:musterd) intersect deps(//test/rendezvous/cluster:cluster))"
 must_be_empty "the agent that is shipped and the one that is simulated are one" \
-  "(//launcher/agent:agent_core + //launcher/agent:agent_policy + //launcher/agent:fitness) except (deps(//launcher:muster) intersect deps(//test/rendezvous/cluster:cluster))"
-must_be_empty "the stop ladder that is shipped and the one that is simulated are one" \
-  "//worker/group:group_life except (deps(//worker/group:worker_group) intersect deps(//test/rendezvous/cluster:cluster))"
-must_be_empty "the guard that is shipped and the one that is simulated are one" \
-  "//worker/tree:dead_mans_switch except (deps(//worker/tree:orphan_guard) intersect deps(//test/rendezvous/cluster:cluster))"
-must_be_empty "trainer stands on itself, base, worker/flight and the names of worker/env_names.h" \
-  "(deps(//trainer/...) intersect $ours) except (//trainer/... + //base/... + //worker/flight/... + //worker:env_names + //worker:env_names.h)"
-must_be_empty "flight logs are for any program: worker/flight stands on itself and base" \
-  "(deps(//worker/flight/...) intersect $ours) except (//worker/flight/... + //base/...)"
-must_be_empty "schedules of a pipeline are arithmetic: trainer/pipeline stands on itself and base" \
-  "(deps(//trainer/pipeline/...) intersect $ours) except (//trainer/pipeline/... + //base/...)"
-must_be_empty "schedules of a pipeline link no library but Abseil" \
-  "(deps(//trainer/pipeline/...) intersect //third_party/...) except //third_party/system:absl"
-must_be_empty "a mesh is arithmetic: trainer/mesh stands on itself" \
-  "(deps(//trainer/mesh/...) intersect $ours) except //trainer/mesh/..."
-must_be_empty "a mesh links no library but Abseil" \
-  "(deps(//trainer/mesh/...) intersect //third_party/...) except //third_party/system:absl"
-must_be_empty "quant knows models and groups, and nothing of the program" \
-  "(deps(//trainer/quant/...) intersect //trainer/...) except (//trainer/quant/... + //trainer/models/... + //trainer/comm/... + //trainer/worker/... + //trainer/compat/... + //trainer/data/... + //trainer:named_tensor + //trainer:flag_set)"
-must_be_empty "sharding knows groups and optimizers, and no models" \
-  "(deps(//trainer/sharding/...) intersect //trainer/...) except (//trainer/sharding/... + //trainer/comm/... + //trainer/optim/... + //trainer/worker/... + //trainer/compat/... + //trainer:named_tensor)"
-must_be_empty "tokenizers, tokens, image files and tables know nothing of LibTorch" \
-  "deps(//trainer/text/... + //trainer/data/tokens/... + //trainer/data/images/... + //trainer/data/tables/... + //trainer/data:token_splits) intersect //third_party/torch/..."
+  "(//launcher/run:run + //worker/group:group + //worker/tree:tree) except (deps(//launcher:muster) intersect deps(//test/rendezvous/cluster:cluster))"
+may_use "trainer stands on itself, base and the room of worker that says how to be one" \
+  //trainer/... "(//base/... + //worker:all + //worker:*)"
+may_use "schedules of a pipeline are arithmetic: trainer/pipeline stands on base" \
+  //trainer/pipeline/... //base/...
+includes_only "schedules of a pipeline include no library but Abseil" trainer/pipeline "base|trainer/pipeline"
+must_be_empty "tokenizers, image files and tables know nothing of LibTorch" \
+  "deps(//trainer/text/... + //trainer/data/samples/... + //trainer/io/formats/...) intersect //third_party/torch/..."
 must_be_empty "what is trained knows nothing of how" \
-  "(deps(//trainer/models/... + //trainer/recipe/...) intersect //trainer/...) except (//trainer/models/... + //trainer/recipe/... + //trainer/data/... + //trainer/text/... + //trainer/compat/... + //trainer:flag_set + //trainer:named_tensor)"
+  "(deps(//trainer/models/...) intersect //trainer/...) except (//trainer/models/... + //trainer/data/... + //trainer/text/... + //trainer/io/... + //trainer/compat/... + //trainer/runtime/... + //trainer/worker/...)"
 must_be_empty "nothing but tests stands on launcher" \
   "(allpaths($ours, //launcher/...)) except (//launcher/... + //test/...)"
 must_be_empty "no product stands on test" \

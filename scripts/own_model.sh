@@ -1,10 +1,13 @@
 #!/usr/bin/env bash
-# A program of one's own (examples/own_model), as somebody outside of this tree makes it: builds and installs the
-# library by CMake, builds the program against it, trains it on two nodes, kills both, and goes on with one, which has
-# to end where a run that was never killed ends. Prints a line for each of these cases and how many passed; the last
-# line is
+# A user's own program (examples/own_model), as built outside of this tree: builds and installs the
+# library with CMake, builds the program against it, trains it on two nodes, kills both, and
+# continues with one, which must end where an undisturbed run ends. Then a program with batches,
+# batch normalization, optimizer and schedule of its own (examples/own_training), on one rank and on
+# two. Prints a line per case and how many passed; the last line is
 #   own_model: N passed, M failed
-# Exits with 0 if none failed. Build results are kept in .cache/own_model. MUSTER may name a muster that is built already.
+# The library is compiled a second time, and has to be: its CMake build is what users install, and nothing else tries it.
+# Exits with 0 if none failed. Build results are kept in .cache/own_model. MUSTER may name an
+# existing muster.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -39,35 +42,35 @@ finish() {
 }
 
 build_library() {
-  # Checked as a user would build it but for the optimization, which is half of the time.
+  # Built as a user would, except for less optimization, which saves half of the time.
   cmake -S trainer -B "$cache/build" -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE=-O1 &&
     cmake --build "$cache/build" -j "$(nproc)" &&
     cmake --install "$cache/build" --prefix "$cache/installed"
 }
-build_program() {
-  cmake -S examples/own_model -B "$cache/program" -DCMAKE_PREFIX_PATH="$cache/installed" &&
-    cmake --build "$cache/program"
+build_program() { # NAME
+  cmake -S "examples/$1" -B "$cache/$1" -DCMAKE_PREFIX_PATH="$cache/installed" && cmake --build "$cache/$1"
 }
 try "the library is built and installed" build_library
-try "the program is built against what was installed" build_program
+try "the program is built against what was installed" build_program own_model
+try "so is the other one" build_program own_training
 [ $failed -eq 0 ] || finish
 
 muster=${MUSTER:-$(bazel info bazel-bin 2>/dev/null)/launcher/muster}
-# In float64 it does not matter in which order gradients are added up.
+# In float64 the order in which gradients are added does not matter.
 flags=(--batch-size=64 --epochs=40 --algorithm=adamw --lr=0.01 --dtype=float64 --checkpoint-every=100)
 
 whole_run() {
-  "$cache/program/own_model" "${flags[@]}" --loss-log="$work/whole" --checkpoint="$work/whole.pt"
+  "$cache/own_model/own_model" "${flags[@]}" --loss-log="$work/whole" --checkpoint="$work/whole.pt"
 }
-# Starts a node whose checkpoints are its own, as on a host without a common file system.
+# Starts a node with checkpoints of its own, as on a host without a shared file system.
 start_node() { # RANK
   setsid "$muster" run --nnodes=2 --nproc-per-node=1 --node-rank="$1" --rdzv-endpoint="127.0.0.1:$port" \
     --rdzv-id=own_model --log-dir="$work/logs$1" \
-    "$cache/program/own_model" "${flags[@]}" --checkpoint-dir="$work/node$1" >"$work/node$1.log" 2>&1 &
+    "$cache/own_model/own_model" "${flags[@]}" --checkpoint-dir="$work/node$1" >"$work/node$1.log" 2>&1 &
   nodes+=($!)
 }
-# Waits until a checkpoint is in the directory; its file `latest` names none before. A node that ends first would be
-# waited for in vain.
+# Waits until the directory has a checkpoint, which its file `latest` then names. Stops waiting if a
+# node exits before.
 await_checkpoint() { # DIRECTORY
   until grep -qs '^step-' "$1/latest"; do
     kill -0 "${nodes[@]}" 2>/dev/null || { cat "$work"/node*.log; return 1; }
@@ -79,20 +82,20 @@ killed_run() {
   port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
   start_node 0
   start_node 1
-  # Not a certain checkpoint: on a busy machine it would be gone again before it was looked for.
+  # Not for a specific checkpoint: on a busy machine it could be gone again before the check.
   await_checkpoint "$work/node0" && await_checkpoint "$work/node1" || return 1
   kill -KILL "${nodes[@]}"
   wait "${nodes[@]}" 2>/dev/null
   nodes=()
-  # Each agent's guard ends what the agent had started.
+  # Each agent's guard kills what the agent had started.
   while pgrep -f -- "--checkpoint-dir=$work/node" >/dev/null; do sleep 0.02; done
   ! grep -q 'world size' "$work/node0.log" || { echo "it had ended before it was killed"; return 1; }
 }
 resumed_run() {
-  "$muster" run --standalone --nproc-per-node=1 --log-dir="$work/logs" "$cache/program/own_model" "${flags[@]}" \
+  "$muster" run --standalone --nproc-per-node=1 --log-dir="$work/logs" "$cache/own_model/own_model" "${flags[@]}" \
     --checkpoint-dir="$work/node0" --loss-log="$work/resumed" --checkpoint="$work/resumed.pt"
 }
-# The losses of all steps that the resumed run made, fewer than all.
+# The losses of the resumed run, which are fewer than all.
 same_losses() {
   python3 - "$work/whole" "$work/resumed" <<'PYTHON'
 import sys
@@ -104,8 +107,8 @@ assert apart < 1e-6
 PYTHON
 }
 measured_alike() {
-  "$cache/program/own_model" eval --checkpoint="$work/resumed.pt" | grep '^test loss' >"$work/resumed.loss" &&
-    "$cache/program/own_model" eval --checkpoint="$work/whole.pt" | grep '^test loss' >"$work/whole.loss" &&
+  "$cache/own_model/own_model" eval --checkpoint="$work/resumed.pt" | grep '^test loss' >"$work/resumed.loss" &&
+    "$cache/own_model/own_model" eval --checkpoint="$work/whole.pt" | grep '^test loss' >"$work/whole.loss" &&
     cat "$work"/*.loss
 }
 try "one process trains" whole_run
@@ -113,4 +116,22 @@ try "two nodes train and are killed" killed_run
 try "one node goes on" resumed_run
 try "the losses are those of a run that was never killed" same_losses
 try "both models are measured" measured_alike
+
+# 4000 samples in batches of 91, of which two ranks get 45 and 46, and finally 87.
+train_on() { # RANKS
+  "$muster" run --standalone --nproc-per-node="$1" --log-dir="$work/logs" "$cache/own_training/own_training" --sync-bn \
+    --batch-size=91 --epochs=3 --dtype=float64 --loss-log="$work/on$1" --checkpoint="$work/on$1.pt"
+}
+same_on_both() {
+  python3 - "$work/on1" "$work/on2" <<'PYTHON'
+import sys
+one, two = ([float(line.split()[1]) for line in open(path)] for path in sys.argv[1:])
+apart = max(abs(a - b) / a for a, b in zip(one, two))
+print(f"{len(one)} steps, at most {apart:.1e} apart, from {one[0]} to {one[-1]}")
+assert len(one) == len(two) == 132 and apart < 1e-6 and one[-1] < one[0] / 4
+PYTHON
+}
+try "the other program trains on one rank" train_on 1
+try "and on two" train_on 2
+try "the losses are the same" same_on_both
 finish

@@ -5,13 +5,13 @@
 
 #include <iostream>
 
-#include "trainer/app/commands/consolidate.h"
-#include "trainer/app/commands/eval.h"
-#include "trainer/app/commands/generate.h"
-#include "trainer/app/commands/predict.h"
-#include "trainer/app/commands/schedule.h"
 #include "trainer/app/compare.h"
+#include "trainer/app/consolidate.h"
+#include "trainer/app/eval.h"
+#include "trainer/app/generate.h"
+#include "trainer/app/predict.h"
 #include "trainer/app/program.h"
+#include "trainer/app/schedule.h"
 #include "trainer/app/tokenize.h"
 
 namespace muster::trainer {

@@ -2,8 +2,8 @@
 
 #include <filesystem>
 
-#include "trainer/app/commands/consolidate.h"
-#include "trainer/app/commands/eval.h"
+#include "trainer/app/consolidate.h"
+#include "trainer/app/eval.h"
 #include "trainer/app/program.h"
 
 namespace muster::trainer {

@@ -1,7 +1,7 @@
 // The main() of a program that trains a model of your own.
 #pragma once
 
-#include "trainer/recipe/recipe.h"
+#include "trainer/models/recipe.h"
 
 namespace muster::trainer {
 

@@ -5,47 +5,46 @@
 #include <sys/inotify.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <optional>
+#include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
+#include "base/cli/readers.h"
 #include "base/failure.h"
 #include "base/unique_fd.h"
-#include "launcher/commands/answer.h"
-#include "launcher/environment.h"
-#include "launcher/registry/detached_run.h"
-#include "launcher/report/exit_code.h"
+#include "launcher/cli/print_output.h"
+#include "launcher/cli/with_args.h"
+#include "launcher/machine/environment.h"
+#include "launcher/remote/link_command.h"
+#include "launcher/run/detached_run.h"
 
 namespace muster::launcher {
 namespace {
 
-constexpr char kAttachHelp[] =
-    R"(Usage: muster attach [--all] RUN
+struct AttachArgs : base::CommandArgs {
+  bool all = false;
+};
 
-Shows what a run prints that was started with `muster run --detach`, until it ends, and exits with
-the run's exit code. RUN is its run id, or its pid where no run has that id (`muster ps`). Ctrl-C
-ends what shows it, and leaves the run alone; `muster stop RUN` ends the run. A run that has ended
-is shown, too.
-
-  --all       All that it has printed; otherwise the last 64 KiB are shown first.
-  -h, --help  Print this text.
-
-The output is in $XDG_STATE_HOME/muster/detached, else in ~/.local/state/muster/detached, and stays
-there until you remove it.
-)";
+constexpr base::Flag kAttachFlags[] = {
+    {.name = "--all",
+     .kind = base::Flag::Kind::kSwitch,
+     .help = "All that it has printed; otherwise the last 64 KiB are shown first.",
+     .set = base::Store<base::ReadSwitch, &AttachArgs::all>},
+};
 
 // What is shown of what was printed before.
 constexpr off_t kShownBefore = 64 << 10;
 
-int FailAttach(const std::string& why, int exit_code) {
-  std::fprintf(stderr, "muster attach: %s\n", why.c_str());
-  return exit_code;
-}
+constexpr char kAttach[] = "muster attach";
 
 bool WriteToStdout(const char* data, std::size_t size) {
   while (size > 0) {
@@ -88,7 +87,7 @@ void SkipMost(int output, const std::string& path) {
   char byte = 0;
   while (::read(output, &byte, 1) == 1 && byte != '\n') {
   }
-  std::fprintf(stderr, "muster attach: what it printed before is in %s\n", path.c_str());
+  std::fprintf(stderr, "muster attach: earlier output is in %s\n", path.c_str());
 }
 
 int Follow(const FoundRun& run, bool all) {
@@ -98,8 +97,8 @@ int Follow(const FoundRun& run, bool all) {
   const base::UniqueFd changes(::inotify_init1(IN_CLOEXEC));
   if (!end.ok() || !output.valid() || !changes.valid() ||
       ::inotify_add_watch(changes.get(), run.output.c_str(), IN_MODIFY) < 0) {
-    return FailAttach(absl::StrCat("read ", run.output, ": ", base::SystemCause()),
-                      kExitNodeFailed);
+    return Fail(kAttach, absl::StrCat("read ", run.output, ": ", base::SystemCause()),
+                kExitNodeFailed);
   }
   const base::UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, run.pid, 0)));
   if (!all) SkipMost(output.get(), run.output);
@@ -117,35 +116,112 @@ int Follow(const FoundRun& run, bool all) {
   end->Await();
   if (!CopyRest(output.get())) return kExitNodeFailed;
   if (const int code = end->exit_code(); code >= 0) return code;
-  return FailAttach("the run was killed before it could say how it ended", kExitNodeFailed);
+  return Fail(kAttach, "the run was killed before it could say how it ended", kExitNodeFailed);
+}
+
+int Attach(const AttachArgs& args) {
+  const std::string& name = args.operands.front();
+  const std::vector<FoundRun> found = FindDetached(DetachedDir(ReadEnvironment(environ)), name);
+  if (!found.empty()) return Follow(found.front(), args.all);
+  return Fail(
+      kAttach,
+      absl::StrCat("no run '", name, "' was started with --detach on this machine by this user"),
+      kExitBadInput);
 }
 
 }  // namespace
 
-int AttachCommand(const std::vector<std::string>& args) {
-  bool all = false;
-  std::optional<std::string> name;
-  for (const std::string& arg : args) {
-    if (arg == "--help" || arg == "-h") return Answer("muster attach", kAttachHelp);
-    if (arg == "--all") {
-      all = true;
-    } else if (absl::StartsWith(arg, "-") || name) {
-      return FailAttach(absl::StrCat("unexpected argument '", arg, "'; see `muster attach --help`"),
-                        kExitBadInput);
-    } else {
-      name = arg;
+base::Command AttachCommand() {
+  return {
+      .name = "attach",
+      .summary = "show the output of a run that was started with --detach",
+      .operands = "RUN",
+      .about =
+          R"(Shows what a run prints that was started with `muster run --detach`, until it ends, and exits with
+the run's exit code. RUN is its run id, or its pid where no run has that id (`muster ps`). Ctrl-C
+ends what shows it, and leaves the run alone; `muster stop RUN` ends the run. A run that has ended
+is shown, too.
+)",
+      .end =
+          R"(The output is in $XDG_STATE_HOME/muster/detached, else in ~/.local/state/muster/detached, and stays
+there until you remove it.
+)",
+      .missing = "no run is named; `muster ps` lists the runs of this machine",
+      .flags = base::WithHelp({kAttachFlags}),
+      .run = WithArgs<AttachArgs, Attach>};
+}
+
+namespace {
+
+// What the new process tells: this and the path of its output, or why there is none.
+constexpr char kThere = '+';
+
+std::string ReadToEnd(int fd) {
+  std::string text;
+  char part[4096];
+  for (;;) {
+    const ssize_t size = ::read(fd, part, sizeof part);
+    if (size < 0 && errno == EINTR) continue;
+    if (size <= 0) return text;
+    text.append(part, static_cast<std::size_t>(size));
+  }
+}
+
+void TellParent(int fd, absl::string_view text) {
+  [[maybe_unused]] const ssize_t written = ::write(fd, text.data(), text.size());
+}
+
+int FailDetach(absl::string_view why) {
+  std::fprintf(stderr, "muster run: --detach: %s\n", std::string(why).c_str());
+  return kExitNodeFailed;
+}
+
+// A run id as an argument that a shell and our commands read as it is.
+std::string Argument(const std::string& run_id) {
+  const bool is_word = std::all_of(run_id.begin(), run_id.end(), [](unsigned char c) {
+    return absl::ascii_isalnum(c) || absl::StrContains("._-+:@/%,", std::string(1, c));
+  });
+  return absl::StrCat(absl::StartsWith(run_id, "-") ? "-- " : "",
+                      is_word ? run_id : ShellQuoted(run_id));
+}
+
+}  // namespace
+
+std::variant<DetachedRun, int> Detach(const std::string& run_id, const Environment& environment) {
+  const std::string directory = DetachedDir(environment);
+  if (directory.empty()) {
+    return FailDetach("there is no place for the output; set HOME or XDG_STATE_HOME");
+  }
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return FailDetach(base::SystemCause());
+  base::UniqueFd hears(ends[0]), tells(ends[1]);
+  const pid_t child = ::fork();
+  if (child < 0) return FailDetach(absl::StrCat("start a process: ", base::SystemCause()));
+  if (child == 0) {
+    hears.reset();
+    ::setsid();
+    absl::StatusOr<DetachedRun> run = DetachedRun::Create(directory, run_id);
+    if (!run.ok()) {
+      TellParent(tells.get(), run.status().message());
+      ::_exit(kExitNodeFailed);
     }
+    run->TakeStdio();
+    TellParent(tells.get(), absl::StrCat(std::string(1, kThere), run->path()));
+    return *std::move(run);
   }
-  if (!name) {
-    return FailAttach("no run is named; `muster ps` lists those that are there", kExitBadInput);
+  tells.reset();
+  const std::string told = ReadToEnd(hears.get());
+  if (told.empty() || told.front() != kThere) {
+    ::waitpid(child, nullptr, 0);
+    return FailDetach(told.empty() ? "the new process ended at once" : told);
   }
-  const std::vector<FoundRun> found = FindDetached(DetachedDir(ReadEnvironment(environ)), *name);
-  if (found.empty()) {
-    return FailAttach(
-        absl::StrCat("no run '", *name, "' was started with --detach on this machine by this user"),
-        kExitBadInput);
-  }
-  return Follow(found.front(), all);
+  // Without a name of its own it is found by its pid.
+  const std::string name =
+      run_id.empty() || run_id == "none" ? absl::StrCat(child) : Argument(run_id);
+  return PrintOutput("muster run", absl::StrCat("run '", run_id, "' (pid ", child,
+                                                ") goes on in the background, and prints to ",
+                                                told.substr(1), "\n`muster attach ", name,
+                                                "` shows it, `muster stop ", name, "` ends it\n"));
 }
 
 }  // namespace muster::launcher

@@ -1,8 +1,12 @@
 #include "launcher/commands/doctor_hosts.h"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdio>
+#include <iostream>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,15 +16,24 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "base/phrases.h"
-#include "base/random_name.h"
-#include "launcher/doctor/consultation.h"
+#include "absl/strings/str_split.h"
+
+#include "base/json.h"
+#include "base/program.h"
+#include "base/text.h"
+#include "launcher/cli/print_output.h"
+#include "launcher/doctor/host_survey.h"
+#include "launcher/doctor/link_measurement.h"
+#include "launcher/doctor/network.h"
 #include "launcher/doctor/probe.h"
-#include "launcher/tree/branch.h"
-#include "launcher/tree/host_wire.h"
-#include "launcher/tree/own_program.h"
+#include "launcher/machine/network.h"
+#include "launcher/remote/branch.h"
+#include "launcher/remote/launch_wire.h"
+#include "launcher/remote/own_program.h"
 #include "proto/launch.pb.h"
+#include "rendezvous/net/endpoint.h"
 
 namespace muster::launcher {
 namespace {
@@ -56,7 +69,7 @@ launch::v1::Job DoctorJob(const HostsRun& run, const std::string& token) {
   job.set_answer_timeout_ms(run.answer_timeout.count());
   job.set_launch_with(run.launch_with);
   // Whether one can log in is to be seen.
-  job.set_ssh_persist_ms(0);
+  job.set_ssh_control_persist_ms(0);
   job.set_ships(run.ships);
   return job;
 }
@@ -73,7 +86,7 @@ class HostsExamination {
       : io_(io),
         run_(run),
         job_(DoctorJob(run, token)),
-        consultation_(NamesOf(run), [] { return base::RandomName(kProbeKeySize); }),
+        host_survey_(NamesOf(run), [] { return base::RandomName(kProbeKeySize); }),
         lines_(run.hosts.size()),
         words_(run.hosts.size()),
         branch_(io, job_, OwnProgram(),
@@ -93,7 +106,7 @@ class HostsExamination {
     branch_.Adopt(hosts);
     branch_.Begin("");
     io_.run();
-    return {.report = consultation_.Result(), .ways = consultation_.ways()};
+    return {.report = host_survey_.Result(), .links = host_survey_.links()};
   }
 
  private:
@@ -107,11 +120,11 @@ class HostsExamination {
         return;
       case HostNews::What::kUnreachable:
         return Follow(
-            consultation_.OnGone(news.host, absl::StrCat("it cannot be reached: ", news.reason)));
+            host_survey_.OnGone(news.host, absl::StrCat("it cannot be reached: ", news.reason)));
       case HostNews::What::kLost:
-        return Follow(consultation_.OnGone(news.host, absl::StrCat("it was lost: ", news.reason)));
+        return Follow(host_survey_.OnGone(news.host, absl::StrCat("it was lost: ", news.reason)));
       case HostNews::What::kEnded:
-        return Follow(consultation_.OnGone(
+        return Follow(host_survey_.OnGone(
             news.host, absl::StrCat("its doctor ended with exit code ", news.exit_code,
                                     words_[static_cast<std::size_t>(news.host)])));
     }
@@ -131,7 +144,7 @@ class HostsExamination {
     for (std::size_t end = rest.find('\n'); end != std::string::npos; end = rest.find('\n')) {
       const std::string line = rest.substr(0, end);
       rest.erase(0, end + 1);
-      Follow(consultation_.OnLine(host, line));
+      Follow(host_survey_.OnLine(host, line));
     }
     if (rest.size() > kMaxHostLine) rest.clear();
   }
@@ -140,20 +153,20 @@ class HostsExamination {
   void Follow(const std::optional<std::string>& next) {
     if (is_closing_) return;
     if (next) {
-      if (consultation_.stage() == 1) {
-        std::fprintf(stderr, "muster doctor: measuring the ways between them, %s\n",
-                     base::Count(consultation_.stages(), "stage").c_str());
+      if (host_survey_.stage() == 1) {
+        std::fprintf(stderr, "muster doctor: measuring the links between them, %s\n",
+                     base::Count(host_survey_.stages(), "stage").c_str());
       }
       Arm(kStageLimit);
       branch_.Tell(*next);
     }
-    if (consultation_.is_over()) Close();
+    if (host_survey_.is_over()) Close();
   }
 
   void Arm(milliseconds limit) {
     deadline_.expires_after(limit);
     deadline_.async_wait([this](boost::system::error_code error) {
-      if (!error) Follow(consultation_.OnDeadline());
+      if (!error) Follow(host_survey_.OnDeadline());
     });
   }
 
@@ -166,7 +179,7 @@ class HostsExamination {
   boost::asio::io_context& io_;
   const HostsRun& run_;
   const launch::v1::Job job_;
-  Consultation consultation_;
+  HostSurvey host_survey_;
   // What hosts have written of a line that is not whole yet, and what they said besides.
   std::vector<std::string> lines_;
   std::vector<std::string> words_;
@@ -180,6 +193,66 @@ class HostsExamination {
 HostsReport ExamineHosts(const HostsRun& run, const std::string& token) {
   boost::asio::io_context io(1);
   return HostsExamination(io, run, token).Execute();
+}
+
+namespace {
+
+// How long a measurement by another host is waited for: longer than that host waits for an answer.
+constexpr std::chrono::milliseconds kAwaited(4500);
+
+bool Say(const base::Json& json) {
+  return base::PrintOut("muster doctor", base::JsonText(json) + "\n");
+}
+
+// The numeric address of this machine that `host` means, as the others reach it.
+std::string OwnAddress(const std::string& host) {
+  const std::vector<std::string> own = InterfaceAddresses();
+  for (const std::string& address : Resolve(host).addresses) {
+    if (std::find(own.begin(), own.end(), address) != own.end()) return address;
+  }
+  return own.empty() ? "" : own.front();
+}
+
+// Does the part of host `self` in one encounter; nothing, where it has none.
+void TakePart(const base::Json& one, int self, int stage, const std::optional<ProbePort>& port) {
+  const std::string key = one.value("key", "");
+  if (one.value("from", -1) == self) {
+    const LinkMeasurement link =
+        Probe(one.value("address", ""), static_cast<std::uint16_t>(one.value("port", 0)), key);
+    Say({{"stage", stage}, {"link", LinkMeasurementJson(link)}});
+  } else if (one.value("to", -1) == self) {
+    const Arrival arrival = port ? port->Receive(key, kAwaited) : Arrival();
+    Say({{"stage", stage}, {"arrival", ArrivalJson(arrival)}});
+  }
+}
+
+}  // namespace
+
+int DoctorNode(const std::string& place, Report report) {
+  const std::vector<std::string> parts = absl::StrSplit(place, absl::MaxSplits('@', 1));
+  int self = -1;
+  if (parts.size() != 2 || !absl::SimpleAtoi(parts[0], &self)) return kExitBadInput;
+  std::optional<ProbePort> port;
+  std::string address;
+  if (const auto endpoint = rendezvous::ParseEndpoint(parts[1], 0); endpoint.ok()) {
+    address = OwnAddress(endpoint->host);
+    auto opened = ProbePort::Open(address, endpoint->port);
+    if (opened.ok()) port.emplace(*std::move(opened));
+  }
+  if (!Say({{"report", ReportJson(report)},
+            {"address", address},
+            {"port", port ? port->port() : 0}})) {
+    return kExitNodeFailed;
+  }
+  // From the connection of the launch tree: what comes is whole lines of JSON by the same program.
+  std::string line;
+  while (std::getline(std::cin, line)) {
+    const base::Json json = base::ParseJson(line);
+    if (!json.is_object() || !json.contains("encounters")) continue;
+    const int stage = json.value("stage", -1);
+    for (const base::Json& one : json["encounters"]) TakePart(one, self, stage, port);
+  }
+  return kExitSuccess;
 }
 
 }  // namespace muster::launcher

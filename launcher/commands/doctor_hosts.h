@@ -1,16 +1,18 @@
-// `muster doctor --hosts=...`: asks every host what is wrong with it, and has the ways between them
-// measured.
+// `muster doctor --hosts=...`: asks every host what is wrong with it, and has the links between
+// them measured.
 #pragma once
 
-#include "launcher/config/hosts_run.h"
+#include <string>
+
+#include "launcher/cli/hosts_run.h"
+#include "launcher/doctor/link_measurement.h"
 #include "launcher/doctor/report.h"
-#include "launcher/doctor/ways.h"
 
 namespace muster::launcher {
 
 struct HostsReport {
   Report report;
-  Ways ways;
+  LinkMeasurements links;
 };
 
 // Starts a doctor's node on every host through the launch tree, over the connections that `muster
@@ -18,5 +20,19 @@ struct HostsReport {
 // there. `run.command` is the directories for checkpoints. SIGINT and SIGTERM end this process and,
 // as with any job, what it has started.
 HostsReport ExamineHosts(const HostsRun& run, const std::string& token);
+
+// One host's part in `muster doctor --hosts`: says what is wrong with it, and measures links to
+// others as it is told to.
+
+// `place` is INDEX@HOST:PORT: which host this is, and where others can reach it. Writes JSON to
+// stdout, an object on each line, and reads what is to be done from stdin, likewise, until that
+// ends. To stdout:
+//   {"report": {...}, "address": "10.0.0.7", "port": 34567}     first; port 0: it cannot be reached
+//   {"stage": 3, "link": {...}}, {"stage": 3, "arrival": {...}}  what was measured
+// From stdin:
+//   {"stage": 3, "encounters": [{"from": 0, "to": 1, "address": "10.0.0.8", "port": 34567,
+//    "key": "16 characters"}, ...]}
+// Returns the exit code.
+int DoctorNode(const std::string& place, Report report);
 
 }  // namespace muster::launcher

@@ -2,14 +2,32 @@
 #pragma once
 
 #include <string>
-#include <vector>
+
+#include "absl/status/status.h"
+
+#include "base/cli/command.h"
+#include "launcher/machine/environment.h"
+#include "launcher/machine/gpu_health.h"
 
 namespace muster::launcher {
 
-// `args` are those after `gpus`: none for a table, --json, --check, or --help. Prints to stdout;
-// what is wrong, and the note that there are no GPUs, go to stderr. Returns the exit code: 0; 1
-// when --check finds a GPU that is not fit or does not answer, or none; 2 for any other arguments;
-// 4 when stdout cannot be written. May take seconds where no process holds the driver awake.
-int GpusCommand(const std::vector<std::string>& args);
+// Prints to stdout; what is wrong, and the note that there are no GPUs, go to stderr. May take
+// seconds where no process holds the driver awake. Its exit codes are in its help.
+base::Command GpusCommand();
+
+// The GPUs of this machine, for people and for programs.
+
+// A line of headings and one for each GPU:
+//   GPU  UUID  BUS  NAME  MEMORY  TEMP  STATE
+// MEMORY is what is in use, of all there is; STATE is "ok", or every fault and warning.
+std::string GpuTable(const GpuHealthReport& report);
+
+// A JSON object: `driver`, `trouble`, `kernel_log_readable`, and `gpus`, an array with an object
+// for each. What is not known is null; bytes that are not UTF-8 become U+FFFD.
+std::string GpusJson(const GpuHealthReport& report);
+
+// Whether workers can be started on the GPUs that CUDA_VISIBLE_DEVICES in `environment` leaves.
+// kUnavailable, in one sentence: a GPU has a fault or does not answer, or there is none.
+absl::Status CheckGpus(const GpuHealthReport& report, const Environment& environment);
 
 }  // namespace muster::launcher

@@ -1,14 +1,36 @@
 // `muster kv`: a job's key-value store for shell scripts.
 #pragma once
 
+#include <chrono>
+#include <cstdint>
+#include <optional>
 #include <string>
-#include <vector>
+
+#include "absl/status/status.h"
+
+#include "base/cli/command.h"
+#include "launcher/cli/rendezvous_args.h"
 
 namespace muster::launcher {
 
-// `args` are those after `kv`. Reads stdin if a value comes from there, prints what was asked for
-// to stdout, and returns the exit code: 0 done; 1 the answer is no, or did not come in time; 2 a
-// mistake in the arguments; 3 anything else that went wrong.
-int KvCommand(const std::vector<std::string>& args);
+// Reads stdin if a value comes from there, and prints what was asked for to stdout. Its exit codes
+// are in its help.
+base::Command KvCommand();
+
+// The command line of `muster kv`: the verb, and what it needs. The operands are its keys in the
+// end; of barrier its name, which is no key.
+struct KvArgs : RendezvousArgs {
+  // Of compare-set.
+  std::string expected;
+  // Of set, append and compare-set. nullopt: it is read from stdin.
+  std::optional<std::string> value;
+  // What add adds; or how many participants barrier waits for, at least 1.
+  std::int64_t number = 1;
+  // How long get, wait and barrier wait. nullopt: get does not wait, the others wait as long as the
+  // job lives.
+  std::optional<std::chrono::milliseconds> timeout;
+
+  absl::Status Complete(base::Variables variables);
+};
 
 }  // namespace muster::launcher

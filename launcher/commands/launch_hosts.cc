@@ -21,20 +21,17 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "base/phrases.h"
-#include "base/random_name.h"
-#include "launcher/agent/signals.h"
-#include "launcher/environment.h"
-#include "launcher/registry/run_registry.h"
-#include "launcher/registry/runs_place.h"
-#include "launcher/report/exit_code.h"
-#include "launcher/tree/branch.h"
-#include "launcher/tree/host_wire.h"
-#include "launcher/tree/own_program.h"
-#include "launcher/tree/roll_call.h"
-#include "launcher/tree/terminals.h"
+#include "base/text.h"
+#include "launcher/cli/print_output.h"
+#include "launcher/machine/environment.h"
+#include "launcher/remote/branch.h"
+#include "launcher/remote/launch_state.h"
+#include "launcher/remote/launch_wire.h"
+#include "launcher/remote/own_program.h"
+#include "launcher/run/interruptions.h"
+#include "launcher/run/run_registry.h"
 #include "proto/launch.pb.h"
-#include "rendezvous/identity/token_file.h"
+#include "rendezvous/identity/token.h"
 #include "worker/output/console.h"
 
 namespace muster::launcher {
@@ -87,16 +84,16 @@ launch::v1::Job MakeJob(const HostsRun& run, const std::string& token) {
   job.set_fanout(run.fanout);
   job.set_answer_timeout_ms(run.answer_timeout.count());
   job.set_launch_with(run.launch_with);
-  job.set_ssh_persist_ms(run.ssh_persist.count());
+  job.set_ssh_control_persist_ms(run.ssh_control_persist.count());
   job.set_ships(run.ships);
   AddTerminals(job, ReadEnvironment(environ));
   return job;
 }
 
-RollCall::Options RollCallOf(const HostsRun& run, const launch::v1::Job& job) {
-  RollCall::Options options{.names = {},
-                            .min_nodes = run.min_nodes,
-                            .serves_rendezvous = job.uses_rendezvous() && run.endpoint.empty()};
+LaunchState::Options LaunchStateOf(const HostsRun& run, const launch::v1::Job& job) {
+  LaunchState::Options options{.names = {},
+                               .min_nodes = run.min_nodes,
+                               .serves_rendezvous = job.uses_rendezvous() && run.endpoint.empty()};
   for (const Host& host : run.hosts) options.names.push_back(host.Text());
   return options;
 }
@@ -114,7 +111,9 @@ class Launch {
         signals_(
             io, {.stop = run_.stop_signals}, [this](int signal) { OnStopSignal(signal); },
             [this](int signal) { branch_.Signal(signal, /*ends_job=*/false); }),
-        roll_call_(RollCallOf(run_, job_)),
+        suspension_(
+            io, [this] { OnSuspend(); }, [this] { OnResume(); }),
+        launch_state_(LaunchStateOf(run_, job_)),
         branch_(io, job_, OwnProgram(),
                 {.on_news = [this](const HostNews& news) { OnNews(news); },
                  .on_output = [this](const Output& output) { OnOutput(output); },
@@ -167,36 +166,36 @@ class Launch {
   }
 
   void OnNews(const HostNews& news) {
-    for (const RollCall::Action& action : roll_call_.On(news)) {
+    for (const LaunchState::Action& action : launch_state_.On(news)) {
       std::visit([this](const auto& one) { Do(one); }, action);
     }
   }
 
-  void Do(const RollCall::Begin& begin) {
+  void Do(const LaunchState::Begin& begin) {
     branch_.Begin(run_.endpoint.empty() ? begin.endpoint : run_.endpoint);
   }
 
-  void Do(const RollCall::Say& say) { Say(say.sentence); }
+  void Do(const LaunchState::Say& say) { Say(say.sentence); }
 
-  void Do(const RollCall::Fail& fail) {
+  void Do(const LaunchState::Fail& fail) {
     if (closing_) return;
     Say(fail.sentence);
     Close(interrupted_ ? kInterruptedBase + *interrupted_ : kExitRendezvousFailed);
   }
 
-  void Do(const RollCall::ExpectEnd& expected) {
+  void Do(const LaunchState::ExpectEnd& expected) {
     // Whoever is stopped by a signal has a time limit already.
     if (interrupted_) return;
     AfterLimit(kVerdictLimit, [this, sentence = expected.sentence] {
       Say(sentence);
-      Close(roll_call_.exit_code());
+      Close(launch_state_.exit_code());
     });
   }
 
-  void Do(const RollCall::Finish&) {
+  void Do(const LaunchState::Finish&) {
     if (closing_) return;
-    const HostIndex deciding = roll_call_.deciding_host();
-    const int exit_code = roll_call_.exit_code();
+    const HostIndex deciding = launch_state_.deciding_host();
+    const int exit_code = launch_state_.exit_code();
     const auto report = reports_.find(deciding);
     if (report != reports_.end()) {
       console_.Write(worker::StreamKind::kStderr, report->second);
@@ -213,9 +212,8 @@ class Launch {
     if (host < 0 || static_cast<std::size_t>(host) >= run_.hosts.size()) return;
     switch (output.stream()) {
       case Output::STDOUT:
-        return console_.Write(worker::StreamKind::kStdout, output.data());
       case Output::STDERR:
-        return console_.Write(worker::StreamKind::kStderr, output.data());
+        return Show(host, output);
       case Output::LOG:
         return Quote(host, output.data());
       case Output::REPORT:
@@ -223,6 +221,15 @@ class Launch {
       default:
         return;
     }
+  }
+
+  // Whole lines; and of one whose end does not come, what there is.
+  void Show(HostIndex host, const Output& output) {
+    const auto kind = output.stream() == Output::STDOUT ? worker::StreamKind::kStdout
+                                                        : worker::StreamKind::kStderr;
+    WholeLines& lines = lines_[{host, kind}];
+    console_.Write(kind, lines.Add(output.data()), &lines);
+    if (!lines.rest().empty()) console_.ShowPart(kind, &lines, lines.rest());
   }
 
   // What an agent says, with the name of its host before each line. What several of them say alike
@@ -245,7 +252,8 @@ class Launch {
   // Every node reports the same. Only those are kept that may be shown: that of the host that
   // serves, and the first.
   void KeepReport(HostIndex host, const std::string& text) {
-    if (reports_.count(host) == 0 && !reports_.empty() && host != roll_call_.serving_host()) return;
+    if (reports_.count(host) == 0 && !reports_.empty() && host != launch_state_.serving_host())
+      return;
     std::string& report = reports_[host];
     if (report.size() < kMaxReport) report += text;
   }
@@ -270,13 +278,30 @@ class Launch {
       ShowStopping();
     }
     if (closing_) return again ? GiveUp() : LimitOutput();
-    if (!roll_call_.has_begun()) return Close(kInterruptedBase + signal);
+    if (!launch_state_.has_begun()) return Close(kInterruptedBase + signal);
     branch_.Signal(signal, /*ends_job=*/true);
     if (again || run_.shutdown_timeout == milliseconds::max()) return;
-    AfterLimit(run_.shutdown_timeout + kEndLimit, [this] {
+    AfterLimit(StopLimit(), [this] {
       had_their_time_ = true;
       Close(kInterruptedBase + *interrupted_);
     });
+  }
+
+  // Unless it is endless: workers may take the one half of the time, and then what they have left
+  // running the other.
+  milliseconds StopLimit() const { return 2 * run_.shutdown_timeout + kEndLimit; }
+
+  void OnSuspend() {
+    branch_.Signal(SIGTSTP, /*ends_job=*/false);
+    Say(absl::StrCat(
+        "SIGTSTP: the workers on all hosts are stopped; this process keeps running, because the "
+        "hosts would otherwise consider it dead: press Ctrl-Z again, or run kill -CONT ",
+        ::getpid(), ", continues them"));
+  }
+
+  void OnResume() {
+    branch_.Signal(SIGCONT, /*ends_job=*/false);
+    Say("the workers on all hosts are continued");
   }
 
   template <typename Then>
@@ -295,7 +320,7 @@ class Launch {
     const milliseconds limit = had_their_time_ ? kLastLimit
                                : run_.shutdown_timeout == milliseconds::max()
                                    ? milliseconds(std::chrono::hours(24))
-                                   : run_.shutdown_timeout + kEndLimit;
+                                   : StopLimit();
     branch_.Close(limit, [this] { console_.WhenWritten([this] { io_.stop(); }); });
   }
 
@@ -303,7 +328,7 @@ class Launch {
   void LimitOutput() {
     output_limit_.expires_after(run_.shutdown_timeout == milliseconds::max()
                                     ? milliseconds(std::chrono::hours(24))
-                                    : run_.shutdown_timeout + kEndLimit + kReaderLimit);
+                                    : StopLimit() + kReaderLimit);
     output_limit_.async_wait([this](boost::system::error_code error) {
       if (!error) GiveUp();
     });
@@ -336,12 +361,15 @@ class Launch {
   RunInfo shown_;
   std::unique_ptr<RunRegistration> entry_;
   Signals signals_;
-  RollCall roll_call_;
+  Suspension suspension_;
+  LaunchState launch_state_;
   Branch branch_;
   boost::asio::signal_set resized_;
   // For what is to happen if the nodes do not end by themselves.
   boost::asio::steady_timer deadline_;
   boost::asio::steady_timer output_limit_;
+  // Its places are what the console tells their writers apart by.
+  std::map<std::pair<HostIndex, worker::StreamKind>, WholeLines> lines_;
   std::map<HostIndex, std::string> reports_;
   // What agents have said last.
   std::deque<std::pair<HostIndex, std::string>> said_;

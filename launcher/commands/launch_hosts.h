@@ -1,7 +1,7 @@
 // `muster run --hosts=...`: starts a job on other hosts and shows what comes from them.
 #pragma once
 
-#include "launcher/config/hosts_run.h"
+#include "launcher/cli/hosts_run.h"
 
 namespace muster::launcher {
 

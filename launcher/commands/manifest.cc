@@ -1,28 +1,204 @@
 #include "launcher/commands/manifest.h"
 
-#include <algorithm>
-#include <cstdio>
 #include <limits>
+#include <string>
 #include <utility>
-#include <variant>
+#include <vector>
 
-#include <CLI/CLI.hpp>
-
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "launcher/commands/answer.h"
-#include "launcher/hosts/job_manifest.h"
-#include "launcher/report/exit_code.h"
-#include "rendezvous/identity/token_file.h"
+#include "base/cli/readers.h"
+#include "launcher/cli/flag_table.h"
+#include "launcher/cli/print_output.h"
+#include "launcher/cli/with_args.h"
+#include "launcher/remote/job_manifest.h"
+#include "rendezvous/identity/token.h"
 
 namespace muster::launcher {
+
+struct ManifestArgs : base::CommandArgs {
+  JobSpec spec;
+  std::string token_file;
+
+  // Completes the spec.
+  absl::Status Complete(base::Variables);
+};
+
+JobSpec& PartOf(base::CommandArgs& args, JobSpec*) {
+  return static_cast<ManifestArgs&>(args).spec;
+}
+
 namespace {
 
-constexpr char kUsage[] =
-    "muster manifest --image=IMAGE [flags] -- [flags of muster run] script [arguments]";
+constexpr char kManifest[] = "muster manifest";
+constexpr int kMostPods = 100'000;
+constexpr int kLongestTime = std::numeric_limits<int>::max() / 2;
 
-constexpr char kAbout[] = R"(Prints a job for Kubernetes, for kubectl:
+// "N" or "MIN:MAX".
+Problem SetPods(absl::string_view text, ManifestArgs& args) {
+  const std::vector<absl::string_view> parts = absl::StrSplit(text, ':');
+  int least = 0;
+  int most = 0;
+  const bool is_good = parts.size() <= 2 && absl::SimpleAtoi(parts.front(), &least) &&
+                       absl::SimpleAtoi(parts.back(), &most) && least >= 1 && least <= most &&
+                       most <= kMostPods;
+  if (!is_good) return "is not a number of pods; write N or MIN:MAX";
+  args.spec.min_nodes = least;
+  args.spec.max_nodes = most;
+  return std::nullopt;
+}
+
+// The parts of "NAME=VALUE" or "CLAIM:/PATH".
+std::pair<std::string, std::string> PartsAt(absl::string_view text, char separator) {
+  return absl::StrSplit(text, absl::MaxSplits(separator, 1));
+}
+
+absl::StatusOr<std::pair<std::string, std::string>> ReadVariableOfPods(absl::string_view text) {
+  if (absl::StrContains(text, "=")) return PartsAt(text, '=');
+  return absl::InvalidArgumentError("is not a variable; write NAME=VALUE");
+}
+
+Problem AddClaim(absl::string_view text, ManifestArgs& args) {
+  const auto [claim, path] = PartsAt(text, ':');
+  args.spec.claims.push_back({claim, path});
+  return std::nullopt;
+}
+
+constexpr Flag kManifestFlags[] = {
+    {.name = "--name",
+     .value_name = "NAME",
+     .help = "The name of the job and of everything that belongs to it.",
+     .default_text = "muster",
+     .set = Store<ReadText, &JobSpec::name>},
+    {.name = "--namespace",
+     .value_name = "NAME",
+     .help = "Its namespace.",
+     .default_text = "where kubectl says",
+     .set = Store<ReadText, &JobSpec::name_space>},
+    {.name = "--image",
+     .value_name = "IMAGE",
+     .help = "The pods' image, with muster in its PATH.",
+     .set = Store<ReadText, &JobSpec::image>},
+    {.name = "--nodes",
+     .value_name = "N|MIN:MAX",
+     .help = "Pods, each a node of the job. With MIN:MAX the job runs on as many as Kubernetes "
+             "finds room for.",
+     .default_text = "1",
+     .set = Apply<SetPods>},
+    {.name = "--gpus",
+     .value_name = "N",
+     .help = "GPUs for each pod, and as many workers.",
+     .set = Store<base::ReadWithin<0, 1024>, &JobSpec::gpus>},
+    {.name = "--gpu-resource",
+     .value_name = "NAME",
+     .help = "The cluster's resource name for GPUs.",
+     .default_text = "nvidia.com/gpu",
+     .set = Store<ReadText, &JobSpec::gpu_resource>},
+    {.name = "--cpu",
+     .value_name = "N",
+     .help = "CPU for each pod, as request and limit.",
+     .set = Store<ReadText, &JobSpec::cpu>},
+    {.name = "--memory",
+     .value_name = "AMOUNT",
+     .help = "Memory for each pod, as request and limit; /dev/shm is part of it.",
+     .set = Store<ReadText, &JobSpec::memory>},
+    {.name = "--env",
+     .value_name = "NAME=VALUE",
+     .help = "A variable for the pods; may be repeated. Anyone who can view the job can read its "
+             "value.",
+     .set = base::Append<ReadVariableOfPods, &JobSpec::variables>},
+    {.name = "--volume",
+     .value_name = "CLAIM:/PATH",
+     .help = "A PersistentVolumeClaim and its mount path in the pods; may be repeated.",
+     .set = Apply<AddClaim>},
+    {.name = "--secret",
+     .value_name = "NAME",
+     .help = "A Secret of yours, whose key `token` holds the token; none is printed then.",
+     .set = Store<ReadText, &JobSpec::secret>},
+    {.name = "--token-file",
+     .value_name = "FILE",
+     .help = "The token to print.",
+     .default_text = "a fresh one, which no other job has",
+     .set = Store<ReadText, &ManifestArgs::token_file>},
+    {.name = "--user",
+     .value_name = "UID",
+     .help = "The uid, not root, that pods run as, without capabilities.",
+     .default_text = "whom the image says, which must then be root",
+     .set = Store<ReadNumberAboveZero, &JobSpec::user>},
+    {.name = "--grace",
+     .value_name = "SECONDS",
+     .help = "Seconds that workers get to save after SIGTERM, when their pod is removed.",
+     .default_text = "30",
+     .set = Store<base::ReadWithin<0, kLongestTime>, &JobSpec::grace>},
+    {.name = "--wait",
+     .value_name = "SECONDS",
+     .help = "Seconds that pods wait for each other.",
+     .default_text = "1800",
+     .set = Store<base::ReadWithin<1, kLongestTime>, &JobSpec::wait>},
+    {.name = "--backoff",
+     .value_name = "N",
+     .help = "How many pods may fail, other than through failing workers and evictions, before the "
+             "job fails.",
+     .default_text = "6",
+     .set = Store<ReadNumber, &JobSpec::backoff>},
+    {.name = "--cluster-domain",
+     .value_name = "DOMAIN",
+     .help = "The cluster's DNS domain.",
+     .default_text = "cluster.local",
+     .set = Store<ReadText, &JobSpec::cluster_domain>},
+};
+
+}  // namespace
+
+absl::Status ManifestArgs::Complete(base::Variables) {
+  if (before_dashes > 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("unexpected argument '", operands[0],
+                     "'; what the pods run stands after --; see `muster manifest --help`"));
+  }
+  if (operands.empty()) {
+    return absl::InvalidArgumentError(
+        "there is nothing to run after --; write `muster manifest --image=IMAGE "
+        "[flags] -- [flags of muster run] script [arguments]`");
+  }
+  if (spec.image.empty()) {
+    return absl::InvalidArgumentError(
+        "no image is named; give --image=IMAGE, with muster in its PATH");
+  }
+  spec.run = operands;
+  if (!spec.secret.empty() && !token_file.empty()) {
+    return absl::InvalidArgumentError(
+        "--secret and --token-file both say where the token is; drop one of them");
+  }
+  if (token_file.empty()) {
+    spec.token = rendezvous::Token::Random().Text();
+    return absl::OkStatus();
+  }
+  const auto token = rendezvous::ReadTokenFile(token_file);
+  if (!token.ok()) return token.status();
+  spec.token = token->Text();
+  return absl::OkStatus();
+}
+
+namespace {
+
+int PrintManifest(const ManifestArgs& args) {
+  const auto manifest = JobManifest(args.spec);
+  if (!manifest.ok()) return Fail(kManifest, manifest.status().message(), kExitBadInput);
+  return PrintOutput(kManifest, *manifest);
+}
+
+}  // namespace
+
+base::Command ManifestCommand() {
+  return {
+      .name = "manifest",
+      .summary = "print a job for Kubernetes",
+      .operands = "[SCRIPT] [ARGUMENT...]",
+      .forms = "--image=IMAGE [flags] -- [flags of muster run] script [arguments]",
+      .about = R"(Prints a job for Kubernetes, for kubectl:
 
   muster manifest --nodes=4 --gpus=8 --image=registry/train:7 -- train.py --lr=0.1 | kubectl create -f -
 
@@ -30,161 +206,14 @@ An Indexed Job with a pod for each node, a headless Service, a NetworkPolicy tha
 pods in and nobody else, and a Secret with a token. The image has muster in its PATH. A pod that is
 evicted is replaced, and the new one takes its rank. Flags of muster run stand after --. Needs
 Kubernetes 1.31 or newer.
-)";
+)",
+      .end =
+          R"(A worker's failure is for muster run's --max-restarts; when they are used up, the job has failed.
 
-constexpr char kManifestEnd[] =
-    R"(A worker's failure is for muster run's --max-restarts; when they are used up, the job has failed.
-
-Exit codes: 0 printed; 2 the command line is wrong; 4 stdout cannot be written.)";
-
-constexpr int kMostPods = 100'000;
-constexpr int kLongestTime = std::numeric_limits<int>::max() / 2;
-
-int ManifestMistake(const std::string& sentence) {
-  std::fprintf(stderr, "muster manifest: %s\n", sentence.c_str());
-  return kExitBadInput;
-}
-
-// What is typed, beyond what JobSpec has.
-struct ManifestFlags {
-  JobSpec spec;
-  std::string nodes = "1";
-  std::vector<std::string> variables;
-  std::vector<std::string> claims;
-  std::string token_file;
-};
-
-void AddJobFlags(CLI::App& app, ManifestFlags& flags) {
-  JobSpec& spec = flags.spec;
-  app.add_option("--name", spec.name, "of the job and of all that belongs to it")
-      ->type_name("NAME")
-      ->capture_default_str();
-  app.add_option("--namespace", spec.name_space, "where it lives; unless given, where kubectl says")
-      ->type_name("NAME");
-  app.add_option("--image", spec.image, "what the pods run, with muster in its PATH")
-      ->type_name("IMAGE")
-      ->required();
-  app.add_option("--nodes", flags.nodes,
-                 "pods, each a node of the job. With MIN:MAX the job runs on as many as Kubernetes "
-                 "finds room for")
-      ->type_name("N|MIN:MAX")
-      ->capture_default_str();
-  app.add_option("--gpus", spec.gpus, "GPUs for each pod, and as many workers")
-      ->type_name("N")
-      ->check(CLI::Range(0, 1024));
-  app.add_option("--gpu-resource", spec.gpu_resource, "what the cluster calls GPUs")
-      ->type_name("NAME")
-      ->capture_default_str();
-  app.add_option("--cpu", spec.cpu, "processors for each pod, as its request and its limit")
-      ->type_name("N");
-  app.add_option("--memory", spec.memory,
-                 "memory for each pod, as its request and its limit; /dev/shm is part of it")
-      ->type_name("AMOUNT");
-  app.add_option("--env", flags.variables,
-                 "a variable for the pods; repeat it for more. Who may see the job sees its value")
-      ->type_name("NAME=VALUE")
-      ->allow_extra_args(false);
-  app.add_option("--volume", flags.claims,
-                 "a PersistentVolumeClaim and where pods see it; repeat it for more")
-      ->type_name("CLAIM:/PATH")
-      ->allow_extra_args(false);
-}
-
-void AddTermFlags(CLI::App& app, ManifestFlags& flags) {
-  JobSpec& spec = flags.spec;
-  auto* const secret =
-      app.add_option("--secret", spec.secret,
-                     "a Secret of yours, whose key `token` holds the token; none is printed then")
-          ->type_name("NAME");
-  app.add_option("--token-file", flags.token_file,
-                 "the token to print; unless given, a fresh one, which no other job has")
-      ->type_name("FILE")
-      ->excludes(secret);
-  app.add_option("--user", spec.user,
-                 "the number of the user, not root, that pods run as, without capabilities; unless "
-                 "given, whom the image says, which must then be root")
-      ->type_name("UID")
-      ->check(CLI::Range(1, std::numeric_limits<int>::max()));
-  app.add_option("--grace", spec.grace,
-                 "seconds that workers have to save after SIGTERM, when their pod must go")
-      ->type_name("SECONDS")
-      ->check(CLI::Range(0, kLongestTime))
-      ->capture_default_str();
-  app.add_option("--wait", spec.wait, "seconds that pods wait for one another")
-      ->type_name("SECONDS")
-      ->check(CLI::Range(1, kLongestTime))
-      ->capture_default_str();
-  app.add_option("--backoff", spec.backoff,
-                 "how many pods may fail, other than by workers that fail and by evictions, before "
-                 "the job has failed")
-      ->type_name("N")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  app.add_option("--cluster-domain", spec.cluster_domain, "what the cluster's names end with")
-      ->type_name("DOMAIN")
-      ->capture_default_str();
-}
-
-// "N" or "MIN:MAX".
-bool ReadNodes(const std::string& text, JobSpec& spec) {
-  const std::vector<std::string> parts = absl::StrSplit(text, ':');
-  return parts.size() <= 2 && absl::SimpleAtoi(parts.front(), &spec.min_nodes) &&
-         absl::SimpleAtoi(parts.back(), &spec.max_nodes) && spec.min_nodes >= 1 &&
-         spec.min_nodes <= spec.max_nodes && spec.max_nodes <= kMostPods;
-}
-
-// Completes the spec from the texts; the sentence that is wrong with them, or nothing.
-std::string ReadTexts(ManifestFlags& flags) {
-  JobSpec& spec = flags.spec;
-  if (!ReadNodes(flags.nodes, spec)) {
-    return absl::StrCat("--nodes=", flags.nodes, " is not a number of pods; write N or MIN:MAX");
-  }
-  for (const std::string& text : flags.variables) {
-    const std::pair<std::string, std::string> parts = absl::StrSplit(text, absl::MaxSplits('=', 1));
-    if (text.find('=') == std::string::npos) {
-      return absl::StrCat("--env=", text, " is no variable; write NAME=VALUE");
-    }
-    spec.variables.push_back(parts);
-  }
-  for (const std::string& text : flags.claims) {
-    const std::pair<std::string, std::string> parts = absl::StrSplit(text, absl::MaxSplits(':', 1));
-    spec.claims.push_back({parts.first, parts.second});
-  }
-  if (flags.token_file.empty()) {
-    spec.token = rendezvous::Token::Random().Text();
-    return "";
-  }
-  const auto token = rendezvous::ReadTokenFile(flags.token_file);
-  if (!token.ok()) return std::string(token.status().message());
-  spec.token = token->Text();
-  return "";
-}
-
-}  // namespace
-
-int ManifestCommand(const std::vector<std::string>& args) {
-  const auto end = std::find(args.begin(), args.end(), "--");
-  ManifestFlags flags;
-  CLI::App app{kAbout, "muster manifest"};
-  app.footer(kManifestEnd);
-  AddJobFlags(app, flags);
-  AddTermFlags(app, flags);
-  try {
-    app.parse(std::vector<std::string>(std::make_reverse_iterator(end), args.rend()));
-  } catch (const CLI::CallForHelp&) {
-    return Answer("muster manifest", app.help());
-  } catch (const CLI::ParseError& error) {
-    return ManifestMistake(absl::StrCat(error.what(), "; see muster manifest --help"));
-  }
-  if (end == args.end() || end + 1 == args.end()) {
-    return ManifestMistake(
-        absl::StrCat("nothing follows --, so there is nothing to run; write `", kUsage, "`"));
-  }
-  flags.spec.run.assign(end + 1, args.end());
-  if (const std::string wrong = ReadTexts(flags); !wrong.empty()) return ManifestMistake(wrong);
-  const auto manifest = JobManifest(flags.spec);
-  if (!manifest.ok()) return ManifestMistake(std::string(manifest.status().message()));
-  return Answer("muster manifest", *manifest);
+Exit codes: 0 printed; 2 the command line is wrong; 4 stdout cannot be written.
+)",
+      .flags = base::WithHelp({kManifestFlags}),
+      .run = WithArgs<ManifestArgs, PrintManifest>};
 }
 
 }  // namespace muster::launcher

@@ -1,14 +1,10 @@
-// `muster manifest`: a job for Kubernetes.
+// `muster manifest`: prints a job for Kubernetes.
 #pragma once
 
-#include <string>
-#include <vector>
+#include "base/cli/command.h"
 
 namespace muster::launcher {
 
-// `args` are those after `manifest`. Prints the manifest, or the help text. Returns 2, with a
-// sentence on stderr, when the arguments make no sense or the token file cannot be read, and 4 when
-// stdout cannot be written.
-int ManifestCommand(const std::vector<std::string>& args);
+base::Command ManifestCommand();
 
 }  // namespace muster::launcher

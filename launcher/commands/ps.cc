@@ -2,58 +2,54 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdio>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "launcher/agent/log_layout.h"
-#include "launcher/commands/answer.h"
-#include "launcher/commands/host_args.h"
-#include "launcher/environment.h"
-#include "launcher/registry/run_registry.h"
-#include "launcher/registry/run_table.h"
-#include "launcher/registry/runs_place.h"
-#include "launcher/report/exit_code.h"
-#include "launcher/tree/host_query.h"
+
+#include "launcher/cli/flag_table.h"
+#include "launcher/cli/hosts_run.h"
+#include "launcher/cli/print_output.h"
+#include "launcher/cli/with_args.h"
+#include "launcher/machine/environment.h"
+#include "launcher/remote/host_list.h"
+#include "launcher/remote/host_query.h"
+#include "launcher/run/rank_layout.h"
+#include "launcher/run/run_info.h"
+#include "launcher/run/run_registry.h"
 
 namespace muster::launcher {
 namespace {
 
 constexpr char kNoRuns[] = "no runs";
 
-constexpr char kPsHelp[] =
-    R"(Usage: muster ps [--hosts HOST,...] [--json]
+constexpr char kPs[] = "muster ps";
 
-Lists your runs on this machine, or on others: run id, pid, node rank, devices, ranks, state, when
-it began, where its logs are, if it has written any, and the script.
+struct PsArgs : RunFlags {
+  bool json = false;
+  std::chrono::milliseconds timeout = HostQuery().timeout;
+};
 
-  --json                Print a JSON array for programs.
-)";
-
-constexpr char kPsPlaces[] =
-    R"(  -h, --help            Print this text.
-
-Runs are found in MUSTER_RUNS_DIR if it is set, else in XDG_RUNTIME_DIR/muster, in directories of
-yours that begin with /tmp/muster-UID, and in /run/user/UID/muster. The exit code is 1 if a host
-has not answered.
-)";
-
-constexpr int kHostMissing = 1;
-
-int PrintRuns(const std::string& text) {
-  return Answer("muster ps", text);
-}
+constexpr Flag kPsFlags[] = {
+    {.name = "--json",
+     .kind = Flag::Kind::kSwitch,
+     .help = "Print a JSON array for programs.",
+     .set = Store<ReadSwitch, &PsArgs::json>},
+    {.name = "--timeout",
+     .value_name = "SECONDS",
+     .help = "With --hosts: how long all of it may take. Hosts that have not answered by then are "
+             "listed.",
+     .default_text = "60",
+     .set = Store<ReadSecondsAboveZero, &PsArgs::timeout>},
+};
 
 void Warn(absl::string_view sentence) {
-  std::fprintf(stderr, "muster ps: %s\n", std::string(sentence).c_str());
-}
-
-int FailPs(absl::string_view sentence) {
-  Warn(sentence);
-  return kExitBadInput;
+  Fail(kPs, sentence, kExitSuccess);
 }
 
 std::vector<RunInfo> RunsHere() {
@@ -83,8 +79,7 @@ std::vector<RunInfo> RunsOf(const HostQuery& query, bool& is_complete) {
     auto theirs = ReadRunInfos(answer.out);
     if (answer.exit_code != kExitSuccess || !theirs) {
       is_complete = false;
-      Warn(absl::StrCat(host, ": `muster ps` has no list of runs for us; it ended with ",
-                        answer.exit_code));
+      Warn(absl::StrCat(host, ": `muster ps` failed there (exit code ", answer.exit_code, ")"));
       continue;
     }
     for (RunInfo& run : *theirs) {
@@ -95,40 +90,63 @@ std::vector<RunInfo> RunsOf(const HostQuery& query, bool& is_complete) {
   return runs;
 }
 
-}  // namespace
-
-int PsCommand(const std::vector<std::string>& args) {
-  bool as_json = false;
-  HostArgs hosts;
-  for (std::size_t next = 0; next < args.size(); ++next) {
-    const std::string& arg = args[next];
-    if (arg == "--help" || arg == "-h") {
-      return PrintRuns(absl::StrCat(kPsHelp, kHostArgsHelp, kPsPlaces));
-    }
-    const auto taken = hosts.Take(args, next);
-    if (!taken.ok()) return FailPs(taken.status().message());
-    if (!*taken && arg != "--json") {
-      return FailPs(absl::StrCat("unexpected argument '", arg, "'; see `muster ps --help`"));
-    }
-    as_json = as_json || arg == "--json";
+absl::StatusOr<HostQuery> QueryOf(const PsArgs& args) {
+  if (!args.hosts.empty() && !args.hostfile.empty()) {
+    return absl::InvalidArgumentError(
+        "--hosts does not go with --hostfile: both say which hosts there are; drop one of them");
   }
+  HostQuery query{.hosts = args.hosts,
+                  .command = {"ps", "--json"},
+                  .timeout = args.timeout,
+                  .launch_with = args.launch_with,
+                  .ships = !args.no_copy,
+                  .ssh_control_persist = args.ssh_control_persist};
+  if (args.hostfile.empty()) return query;
+  auto hosts = ReadHostfile(args.hostfile);
+  if (!hosts.ok()) return hosts.status();
+  query.hosts = *std::move(hosts);
+  return query;
+}
+
+int Ps(const PsArgs& args) {
   bool is_complete = true;
   std::vector<RunInfo> runs;
-  if (hosts.asks()) {
-    const auto query = hosts.Query({"ps", "--json"});
-    if (!query.ok()) return FailPs(query.status().message());
+  if (AsksForHosts(args)) {
+    const auto query = QueryOf(args);
+    if (!query.ok()) return Fail(kPs, query.status().message(), kExitBadInput);
     runs = RunsOf(*query, is_complete);
   } else {
     runs = RunsHere();
   }
   if (runs.empty()) std::fprintf(stderr, "%s\n", kNoRuns);
   int exit_code = kExitSuccess;
-  if (as_json) {
-    exit_code = PrintRuns(WriteRunInfos(runs));
+  if (args.json) {
+    exit_code = PrintOutput(kPs, WriteRunInfos(runs));
   } else if (!runs.empty()) {
-    exit_code = PrintRuns(RunTable(runs, absl::LocalTimeZone()));
+    exit_code = PrintOutput(kPs, RunTable(runs, absl::LocalTimeZone()));
   }
-  return exit_code == kExitSuccess && !is_complete ? kHostMissing : exit_code;
+  return exit_code == kExitSuccess && !is_complete ? kExitNo : exit_code;
+}
+
+}  // namespace
+
+base::Command PsCommand() {
+  return {
+      .name = "ps",
+      .summary = "list the runs on this machine",
+      .about =
+          R"(Lists your runs on this machine, or on others: run id, pid, node rank, devices, ranks, state, when
+it began, where its logs are, if it has written any, and the script.
+)",
+      .end =
+          R"(Runs are found in MUSTER_RUNS_DIR if it is set, else in XDG_RUNTIME_DIR/muster, in directories of
+yours that begin with /tmp/muster-UID, and in /run/user/UID/muster.
+
+Exit codes: 0 done, even without runs; 1 a host has not answered; 2 the command line is wrong; 4
+stdout cannot be written.
+)",
+      .flags = base::WithHelp({kPsFlags, AskedHostFlags()}),
+      .run = WithArgs<PsArgs, Ps>};
 }
 
 }  // namespace muster::launcher

@@ -1,14 +1,12 @@
-// `muster ps`: the runs on this machine.
+// `muster ps`: the runs on this machine, or on others.
 #pragma once
 
-#include <string>
-#include <vector>
+#include "base/cli/command.h"
 
 namespace muster::launcher {
 
-// `args` are those after `ps`: none for a table, --json for a JSON array (run_info.h), or --help.
-// Prints to stdout; warnings, and the note that there are no runs, go to stderr. Returns the exit
-// code: 0, even without runs; 4 when stdout cannot be written; 2 for any other arguments.
-int PsCommand(const std::vector<std::string>& args);
+// Prints to stdout; warnings, and the note that there are no runs, go to stderr. Exit code: 0, even
+// without runs; 1 when a host has not answered.
+base::Command PsCommand();
 
 }  // namespace muster::launcher

@@ -1,112 +1,161 @@
 #include "launcher/commands/replay.h"
 
-#include <algorithm>
-#include <cstdio>
-#include <utility>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-#include <CLI/CLI.hpp>
+#include <array>
+#include <cerrno>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+
+#include "base/cli/readers.h"
+#include "base/failure.h"
 #include "base/json.h"
-#include "launcher/commands/answer.h"
-#include "launcher/commands/whole_file.h"
+#include "base/safe_path.h"
+#include "base/unique_fd.h"
+#include "launcher/cli/print_output.h"
+#include "launcher/cli/with_args.h"
 #include "launcher/replay/event_file.h"
 #include "launcher/replay/html_view.h"
 #include "launcher/replay/job_events.h"
 #include "launcher/replay/text_view.h"
 #include "launcher/replay/timeline.h"
 #include "launcher/replay/trace_view.h"
-#include "launcher/report/event_schema.h"
-#include "launcher/report/exit_code.h"
 
 namespace muster::launcher {
 namespace {
 
-constexpr char kReplayAbout[] =
-    R"(Shows what happened to a job, from the event logs of its nodes (muster run --event-log=FILE):
+constexpr char kReplay[] = "muster replay";
 
-  muster replay node0.json node1.json --html=job.html
-
-Its rounds and why each ended, what each restart cost by phase, and which share of the time was of
-use. Prints a summary; --html and --trace write more. Nodes whose logs are missing are named, and
-clocks that differ are brought into line.
-)";
-
-constexpr char kReplayEnd[] =
-    R"(Exit codes: 0 done; 2 the command line is wrong, or a log cannot be read; 4 something cannot be
-written.)";
-
-struct ReplayFlags {
-  std::vector<std::string> files;
+struct ReplayArgs : base::CommandArgs {
   std::string job;
   std::string html;
   std::string trace;
   bool schema = false;
 };
 
-int ReplayFailure(absl::string_view sentence, int exit_code) {
-  std::fprintf(stderr, "muster replay: %s\n", std::string(sentence).c_str());
-  return exit_code;
-}
+constexpr base::Flag kReplayFlags[] = {
+    {.name = "--html",
+     .value_name = "OUT_FILE",
+     .help = "Write a page for a browser, which needs no network.",
+     .set = base::Store<base::ReadText, &ReplayArgs::html>},
+    {.name = "--trace",
+     .value_name = "OUT_FILE",
+     .help = "Write a trace for Perfetto (ui.perfetto.dev) or Chrome.",
+     .set = base::Store<base::ReadText, &ReplayArgs::trace>},
+    {.name = "--job",
+     .value_name = "JOB",
+     .help = "The job, where the logs are of several.",
+     .set = base::Store<base::ReadText, &ReplayArgs::job>},
+    {.name = "--schema",
+     .kind = base::Flag::Kind::kSwitch,
+     .help = "Print the JSON schema of event logs, and nothing else.",
+     .set = base::Store<base::ReadSwitch, &ReplayArgs::schema>},
+};
 
-void AddReplayFlags(CLI::App& app, ReplayFlags& flags) {
-  app.add_option("FILE", flags.files, "event logs, of all nodes; several nodes may share one")
-      ->type_name("");
-  app.add_option("--html", flags.html, "write a page for a browser, which needs no network")
-      ->type_name("OUT");
-  app.add_option("--trace", flags.trace, "write a trace for Perfetto (ui.perfetto.dev) or Chrome")
-      ->type_name("OUT");
-  app.add_option("--job", flags.job, "the job, where the logs are of several")->type_name("JOB");
-  app.add_flag("--schema", flags.schema, "print the JSON schema of event logs, and nothing else");
-}
-
-absl::StatusOr<Timeline> ReadTimeline(const ReplayFlags& flags) {
+absl::StatusOr<Timeline> ReadTimeline(const ReplayArgs& args) {
   std::vector<EventFile> files;
-  for (const std::string& path : flags.files) {
+  for (const std::string& path : args.operands) {
     const absl::StatusOr<std::string> text = ReadWholeFile("the event log", path);
     if (!text.ok()) return text.status();
     absl::StatusOr<EventFile> file = ReadEvents(path, *text);
     if (!file.ok()) return file.status();
     files.push_back(*std::move(file));
   }
-  absl::StatusOr<JobEvents> job = ChooseJob(std::move(files), flags.job);
+  absl::StatusOr<JobEvents> job = ChooseJob(std::move(files), args.job);
   if (!job.ok()) return job.status();
   return MakeTimeline(*std::move(job));
 }
 
+int Replay(const ReplayArgs& args) {
+  if (args.schema) return PrintOutput(kReplay, base::JsonText(EventSchema(), 2) + "\n");
+  if (args.operands.empty()) {
+    return Fail(kReplay, "no event log is given; name files written by muster run --event-log=FILE",
+                kExitBadInput);
+  }
+  const absl::StatusOr<Timeline> timeline = ReadTimeline(args);
+  if (!timeline.ok()) return Fail(kReplay, timeline.status().message(), kExitBadInput);
+  absl::Status written;
+  if (!args.html.empty()) written = WriteWholeFile("the page", args.html, HtmlView(*timeline));
+  if (written.ok() && !args.trace.empty()) {
+    written = WriteWholeFile("the trace", args.trace, TraceView(*timeline));
+  }
+  if (!written.ok()) return Fail(kReplay, written.message(), kExitNodeFailed);
+  return PrintOutput(kReplay, TextView(*timeline));
+}
+
 }  // namespace
 
-int ReplayCommand(const std::vector<std::string>& args) {
-  ReplayFlags flags;
-  CLI::App app{kReplayAbout, "muster replay"};
-  app.footer(kReplayEnd);
-  AddReplayFlags(app, flags);
-  try {
-    app.parse(std::vector<std::string>(args.rbegin(), args.rend()));
-  } catch (const CLI::CallForHelp&) {
-    return Answer("muster replay", app.help());
-  } catch (const CLI::ParseError& error) {
-    return ReplayFailure(absl::StrCat(error.what(), "; see muster replay --help"), kExitBadInput);
+base::Command ReplayCommand() {
+  return {
+      .name = "replay",
+      .summary = "show what happened to a job, from the event logs of its nodes",
+      .operands = "[FILE...]",
+      .forms = "[flags] FILE...",
+      .about =
+          R"(Shows what happened to a job, from the event logs of its nodes (muster run --event-log=FILE):
+
+  muster replay node0.json node1.json --html=job.html
+
+Its rounds and why each ended, what each restart cost by phase, and which share of the time was of
+use. Prints a summary; --html and --trace write more. Nodes whose logs are missing are named, and
+clocks that differ are brought into line. Several nodes may share a FILE.
+)",
+      .end =
+          R"(Exit codes: 0 done; 2 the command line is wrong, or a log cannot be read; 4 something cannot be
+written.
+)",
+      .flags = base::WithHelp({kReplayFlags}),
+      .run = WithArgs<ReplayArgs, Replay>};
+}
+
+namespace {
+
+constexpr absl::StatusCode kFileTrouble = absl::StatusCode::kFailedPrecondition;
+
+absl::StatusOr<base::UniqueFd> OpenForWhole(const std::string& attempt, const std::string& path,
+                                            int flags) {
+  absl::StatusOr<base::UniqueFd> file = base::OpenFile(path, flags | O_NOCTTY, 0600);
+  if (file.ok()) return file;
+  return base::Failure(kFileTrouble, attempt, path, file.status().message());
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> ReadWholeFile(const std::string& what, const std::string& path) {
+  const std::string attempt = "read " + what;
+  const auto file = OpenForWhole(attempt, path, O_RDONLY);
+  if (!file.ok()) return file.status();
+  std::string text;
+  std::array<char, 1 << 16> buffer;
+  while (true) {
+    const ssize_t got = read(file->get(), buffer.data(), buffer.size());
+    if (got == 0) return text;
+    if (got > 0) text.append(buffer.data(), static_cast<std::size_t>(got));
+    if (got < 0 && errno != EINTR) return base::SystemFailure(kFileTrouble, attempt, path);
   }
-  if (flags.schema) return Answer("muster replay", base::JsonText(EventSchema(), 2) + "\n");
-  if (flags.files.empty()) {
-    return ReplayFailure(
-        "no event log is named; give the files that muster run --event-log=FILE has written",
-        kExitBadInput);
+}
+
+absl::Status WriteWholeFile(const std::string& what, const std::string& path,
+                            absl::string_view text) {
+  const std::string attempt = "write " + what;
+  const auto file = OpenForWhole(attempt, path, O_WRONLY | O_CREAT);
+  if (!file.ok()) return file.status();
+  struct stat status {};
+  if (fstat(file->get(), &status) == 0 && S_ISREG(status.st_mode) &&
+      ftruncate(file->get(), 0) != 0) {
+    return base::SystemFailure(kFileTrouble, attempt, path);
   }
-  const absl::StatusOr<Timeline> timeline = ReadTimeline(flags);
-  if (!timeline.ok()) return ReplayFailure(timeline.status().message(), kExitBadInput);
-  if (!flags.html.empty()) {
-    const absl::Status status = WriteWholeFile("the page", flags.html, HtmlView(*timeline));
-    if (!status.ok()) return ReplayFailure(status.message(), kExitNodeFailed);
+  while (!text.empty()) {
+    const ssize_t put = write(file->get(), text.data(), text.size());
+    if (put > 0) text.remove_prefix(static_cast<std::size_t>(put));
+    if (put < 0 && errno != EINTR) return base::SystemFailure(kFileTrouble, attempt, path);
   }
-  if (!flags.trace.empty()) {
-    const absl::Status status = WriteWholeFile("the trace", flags.trace, TraceView(*timeline));
-    if (!status.ok()) return ReplayFailure(status.message(), kExitNodeFailed);
-  }
-  return Answer("muster replay", TextView(*timeline));
+  return absl::OkStatus();
 }
 
 }  // namespace muster::launcher

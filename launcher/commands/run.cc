@@ -2,376 +2,37 @@
 
 #include <unistd.h>
 
-#include <chrono>
 #include <cstdio>
-#include <memory>
 #include <optional>
 #include <utility>
 #include <variant>
 
-#include <spdlog/spdlog.h>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
 
-#include "absl/strings/str_cat.h"
-#include "base/kernel.h"
-#include "base/log_pattern.h"
-#include "base/phrases.h"
-#include "base/signal_names.h"
-#include "launcher/agent/agent.h"
-#include "launcher/agent/drain_watch.h"
-#include "launcher/agent/hang_monitor.h"
-#include "launcher/agent/health_server.h"
-#include "launcher/agent/job_pages.h"
-#include "launcher/agent/log_layout.h"
-#include "launcher/agent/node_description.h"
-#include "launcher/agent/rendezvous_access.h"
-#include "launcher/agent/signals.h"
-#include "launcher/agent/speech.h"
-#include "launcher/agent/workers_store.h"
-#include "launcher/commands/answer.h"
-#include "launcher/commands/detach.h"
-#include "launcher/commands/dry_run.h"
+#include "base/cli/completion.h"
+#include "base/program.h"
+#include "base/redact.h"
+#include "launcher/cli/flags.h"
+#include "launcher/cli/print_output.h"
+#include "launcher/cli/program.h"
+#include "launcher/commands/attach.h"
 #include "launcher/commands/launch_hosts.h"
-#include "launcher/commands/print_config.h"
-#include "launcher/commands/start_step.h"
-#include "launcher/flags/flags.h"
-#include "launcher/machine/local_address.h"
-#include "launcher/registry/run_entry.h"
-#include "launcher/report/error_file.h"
-#include "launcher/report/event_log.h"
-#include "launcher/report/exit_code.h"
-#include "launcher/report/log_sink.h"
-#include "launcher/report/report.h"
-#include "launcher/report/restart_timeline.h"
-#include "worker/env_names.h"
-#include "worker/hang/file_watchdog.h"
+#include "launcher/commands/node_run.h"
+#include "launcher/commands/slurm.h"
+#include "launcher/machine/environment.h"
+#include "launcher/run/interruptions.h"
+#include "launcher/run/rank_layout.h"
+#include "launcher/run/rendezvous_access.h"
+#include "launcher/run/terminal_settings.h"
+#include "launcher/views/config_view.h"
 
 namespace muster::launcher {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-// How long the end of a run that was interrupted, or never began, waits for a reader of our output.
-constexpr std::chrono::seconds kOutputLimit(5);
-
-spdlog::level::level_enum ToSpdlog(LogLevel level) {
-  switch (level) {
-    case LogLevel::kDebug:
-      return spdlog::level::debug;
-    case LogLevel::kInfo:
-      return spdlog::level::info;
-    case LogLevel::kWarning:
-      return spdlog::level::warn;
-    case LogLevel::kError:
-      return spdlog::level::err;
-  }
-  return spdlog::level::warn;
-}
-
-void SendLogTo(boost::asio::io_context& io, worker::Console& console, LogLevel level) {
-  auto logger = std::make_shared<spdlog::logger>("muster", std::make_shared<LogSink>(io, console));
-  logger->set_pattern(base::kLogPattern);
-  logger->set_level(ToSpdlog(level));
-  spdlog::set_default_logger(std::move(logger));
-}
-
-// One run of this node, with everything it is made of in the order in which it depends on one
-// another.
-class Run {
- public:
-  Run(boost::asio::io_context& io, LaunchConfig config, Environment environment,
-      const Machine& machine, std::optional<int> speech_fd, std::optional<int> orders_fd)
-      : io_(io),
-        config_(std::move(config)),
-        environment_(std::move(environment)),
-        machine_(machine),
-        console_(io, [](const std::string& sentence) { spdlog::warn("{}", sentence); }),
-        speech_(OpenSpeech(io, speech_fd)),
-        signals_(
-            io, {config_.stop_signals, orders_fd, in_slurm_},
-            [this](int signal) { OnStopSignal(signal); },
-            [this](int signal) {
-              if (agent_) agent_->PassOn(signal);
-            }) {
-    // What has started this node shows its lines between those of others.
-    if (speech_ != nullptr) console_.WriteWholeLines();
-    SendLogTo(io, speech(), config_.log_level);
-  }
-
-  ~Run() {
-    // Its socket is in the directory that is to go.
-    drain_.reset();
-    agent_.reset();
-    hang_.reset();
-    if (logs_) logs_->RemoveEmpty();
-    // What gRPC's threads may still have to say no longer finds the console.
-    spdlog::set_level(spdlog::level::off);
-  }
-
-  int Execute() {
-    absl::StatusOr<NodeBase> base = MakeNodeBase(config_, environment_, machine_);
-    if (!base.ok()) return Fail(base.status(), kExitNodeFailed);
-    for (const std::string& note : config_.notes) spdlog::warn("{}", note);
-    const auto credentials = RendezvousCredentials(config_);
-    if (!credentials.ok()) return Fail(credentials.status(), kExitBadInput);
-    if (config_.health_endpoint) {
-      auto health = HealthServer::Open(io_, *config_.health_endpoint);
-      if (!health.ok()) return Fail(health.status(), kExitNodeFailed);
-      health_ = *std::move(health);
-      spdlog::info("answering /healthz at {}",
-                   rendezvous::ToString({config_.health_endpoint->host, health_->port()}));
-    }
-    absl::StatusOr<RendezvousAccess> access = RendezvousAccess::Open(io_, config_, *credentials);
-    if (!access.ok()) return Fail(access.status(), kExitRendezvousFailed);
-    access_.emplace(*std::move(access));
-    auto pages = OpenJobPages(io_, config_, *credentials, access_->server(), turns_);
-    if (!pages.ok()) return Fail(pages.status(), kExitNodeFailed);
-    pages_ = *std::move(pages);
-    rendezvous::NodeInfo node = DescribeNode(config_, base->environment, access_->local_address());
-    node_id_ = node.node_id;
-    if (!config_.event_log.empty()) {
-      auto events = EventLog::Open(
-          config_.event_log, {.job = config_.run_id, .node = node_id_, .workers = node.slots});
-      if (!events.ok()) return Fail(events.status(), kExitNodeFailed);
-      events_ = *std::move(events);
-    }
-    // Until here nothing was made that nobody asked for, and a signal simply ended this process,
-    // even while DNS or a pipe kept it waiting.
-    signals_.Begin();
-    absl::StatusOr<LogLayout> logs =
-        LogLayout::Create(config_.log_dir, config_.run_id, GetOr(environment_, "TMPDIR", "/tmp"));
-    if (!logs.ok()) return Fail(logs.status(), kExitNodeFailed);
-    logs_ = *logs;
-    entry_.emplace(io_, config_, environment_, base->environment, machine_, logs->run_directory(),
-                   speech_ != nullptr);
-    const std::string note = SetGlooInterface(config_, access_->local_address(), base->environment);
-    if (!note.empty()) spdlog::warn("{}", note);
-    base->rendezvous = RendezvousEndpoint(config_);
-    store_.emplace(io_, config_, access_->local_address(), access_->server(), *credentials);
-
-    auto hang = OpenHangMonitor();
-    if (hang.ok()) {
-      hang_ = *std::move(hang);
-      base->beat_socket = hang_->socket_path();
-    } else if (config_.needs_beats()) {
-      return Fail(hang.status(), kExitNodeFailed);
-    } else {
-      spdlog::info("workers' steps are not heard of: {}", std::string(hang.status().message()));
-    }
-    if (!base->timer_file.empty()) {
-      auto watchdog = worker::FileWatchdog::Open(
-          io_, base->timer_file,
-          {.on_expired =
-               [this](pid_t pid, const std::string& scope, int signal) {
-                 if (agent_) agent_->KillOverdue(pid, scope, signal);
-               },
-           .on_warning = [](const std::string& sentence) { spdlog::warn("{}", sentence); }});
-      if (!watchdog.ok()) return Fail(watchdog.status(), kExitNodeFailed);
-      watchdog_ = *std::move(watchdog);
-    }
-
-    const bool has_gpus = machine_.nvidia_devices > 0 &&
-                          !GetOr(base->environment, "CUDA_VISIBLE_DEVICES", "all").empty();
-    agent_ =
-        std::make_unique<Agent>(io_, console_, *store_,
-                                AgentParts{.config = config_,
-                                           .base = *std::move(base),
-                                           .logs = *std::move(logs),
-                                           .node = std::move(node),
-                                           .hang = hang_.get(),
-                                           .serves_rendezvous = access_->server() != nullptr,
-                                           .sigterm_counts_once = in_slurm_,
-                                           .has_gpus = has_gpus},
-                                AgentObserver{.on_state =
-                                                  [this](RunState state) {
-                                                    entry_->Show(state);
-                                                    if (health_) health_->ShowReady(false);
-                                                  },
-                                              .on_round =
-                                                  [this](const rendezvous::Assignment& round) {
-                                                    // Timers of the last round's workers; their
-                                                    // pids may be others' by now.
-                                                    if (watchdog_) watchdog_->Clear();
-                                                    entry_->ShowRound(round);
-                                                    if (health_) health_->ShowReady(true);
-                                                  },
-                                              .on_event =
-                                                  [this](const AgentEvent& event) {
-                                                    if (events_) events_->Write(event);
-                                                    timeline_.On(event, Clock::now());
-                                                  }},
-                                [this](auto& listener) { return access_->MakeClient(listener); });
-    agent_->Run([this](const RunResult& result) { OnFinished(result); });
-    drain_ = DrainWatch::Begin(io_, config_, environment_,
-                               {.on_drained = [this](const auto& why) { agent_->OnDrained(why); },
-                                .on_command = [this](pid_t pid) { agent_->AddStranger(pid); }});
-    // Only where somebody may look is the loop measured.
-    if (pages_ != nullptr) {
-      turns_.Run(io_);
-    } else {
-      io_.run();
-    }
-    return exit_code_;
-  }
-
- private:
-  absl::StatusOr<std::unique_ptr<HangMonitor>> OpenHangMonitor() {
-    return HangMonitor::Open(
-        io_, config_.hang,
-        {.own_directory = logs_->own_root(), .temp_dir = GetOr(environment_, "TMPDIR", "/tmp")},
-        {.on_beat = [this](const worker::Beat& beat) { agent_->OnBeat(beat); },
-         .on_first_beat = [this](int rank) { agent_->OnFirstBeat(rank); },
-         .on_hang = [this](int rank, const std::string& what) { agent_->OnHang(rank, what); },
-         .on_life = [this](int rank) { agent_->OnLife(rank); },
-         .where_ranks_are = [this] { return agent_->TellOperations(); },
-         .flights = [this] { return agent_->Operations(); },
-         .on_evidence = [this](const worker::Evidence& found) { agent_->OnEvidence(found); },
-         .on_warning = [](const std::string& sentence) { spdlog::warn("{}", sentence); }});
-  }
-
-  void OnStopSignal(int signal) {
-    const bool again = std::exchange(interrupted_, true);
-    if (agent_ != nullptr) return agent_->OnStopSignal(signal);
-    // Only other nodes, or who reads our output, are still waited for, and the user will not wait.
-    again ? GiveUpOutput() : FinishOutput();
-  }
-
-  void OnFinished(const RunResult& result) {
-    const ReportContext context = MakeContext();
-    drain_.reset();
-    agent_.reset();
-    entry_->Freeze();
-    if (health_) health_->ShowReady(false);
-    hang_.reset();
-    watchdog_.reset();
-    exit_code_ = ExitCodeFor(result, config_.exit_code);
-    if (events_ && events_->lost() > 0) {
-      spdlog::warn("{} of the event log {} could not be written",
-                   base::Count(static_cast<std::size_t>(events_->lost()), "line"),
-                   config_.event_log);
-    }
-    // That of a node which has failed by itself is nobody else's.
-    const bool others_say_it =
-        !config_.shows_shared_report && (std::holds_alternative<rendezvous::Verdict>(result) ||
-                                         std::holds_alternative<Interrupted>(result));
-    const std::string report = others_say_it ? "" : FormatReport(result, context);
-    speech().Write(worker::StreamKind::kStderr,
-                   speech_ ? std::string(1, kReportMark) + report : report);
-    LeaveRootCause(result);
-    std::string why;
-    if (const auto* interrupted = std::get_if<Interrupted>(&result)) {
-      why = absl::StrCat("the node that hosts the rendezvous was interrupted by ",
-                         base::SignalName(interrupted->signal));
-    } else if (std::holds_alternative<RendezvousFailed>(result) ||
-               std::holds_alternative<NodeFailed>(result)) {
-      why = "the node that hosts the rendezvous has failed";
-    }
-    access_->Close(why, [this] {
-      if (store_->refused() > 0) {
-        spdlog::warn("the workers' store refused {} from hosts that are not nodes of this job",
-                     base::Count(store_->refused(), "connection"));
-      }
-      store_->Close([this] { FinishOutput(); });
-    });
-  }
-
-  // The last thing to do, and the end of the loop. A slow reader gets everything, however long that
-  // takes; but a run that a signal has asked to end must not depend on a reader who may never come.
-  void FinishOutput() {
-    if (interrupted_ && !output_limit_) {
-      output_limit_.emplace(io_, kOutputLimit);
-      output_limit_->async_wait([this](boost::system::error_code error) {
-        if (!error) GiveUpOutput();
-      });
-    }
-    console_.WhenWritten([this] {
-      if (!speech_) return io_.stop();
-      speech_->WhenWritten([this] { io_.stop(); });
-    });
-  }
-
-  void GiveUpOutput() {
-    console_.GiveUp();
-    if (speech_) speech_->GiveUp();
-    io_.stop();
-  }
-
-  static std::unique_ptr<worker::Console> OpenSpeech(boost::asio::io_context& io,
-                                                     std::optional<int> fd) {
-    if (!fd) return nullptr;
-    return std::make_unique<worker::Console>(io, nullptr, *fd, *fd);
-  }
-
-  // Where what this agent says itself goes.
-  worker::Console& speech() { return speech_ ? *speech_ : console_; }
-
-  ReportContext MakeContext() const {
-    return {
-        .program = config_.program.name,
-        .node_id = node_id_,
-        .now = absl::Now(),
-        .zone = absl::LocalTimeZone(),
-        .elapsed = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - started_),
-        .others = agent_->other_failures(),
-        .restarts = config_.log_level <= LogLevel::kWarning ? timeline_.Lines()
-                                                            : std::vector<std::string>(),
-        .verbose = config_.log_level <= LogLevel::kInfo};
-  }
-
-  // For whoever started this process and asked for an error file, as torchrun does.
-  void LeaveRootCause(const RunResult& result) const {
-    const std::string path = GetOr(environment_, worker::env::kErrorFile, "");
-    const auto* verdict = std::get_if<rendezvous::Verdict>(&result);
-    if (path.empty() || verdict == nullptr || !verdict->root_cause) return;
-    const absl::Status status = WriteRootCause(
-        path, *verdict->root_cause, base::Redactor(ToBlock(environment_), config_.program.argv));
-    if (!status.ok()) spdlog::warn("{}", std::string(status.message()));
-  }
-
-  int Fail(const absl::Status& status, int exit_code) {
-    speech().Write(worker::StreamKind::kStderr,
-                   absl::StrCat("muster run: ", std::string(status.message()), "\n"));
-    speech().Flush(kOutputLimit);
-    return exit_code;
-  }
-
-  boost::asio::io_context& io_;
-  const LaunchConfig config_;
-  const Environment environment_;
-  const Machine machine_;
-  const bool in_slurm_ = environment_.count("SLURM_JOB_ID") > 0;
-  const Clock::time_point started_ = Clock::now();
-
-  worker::Console console_;
-  // Null: the console.
-  const std::unique_ptr<worker::Console> speech_;
-  Signals signals_;
-  std::unique_ptr<HealthServer> health_;
-  std::optional<LogLayout> logs_;
-  std::optional<RunEntry> entry_;
-  std::optional<RendezvousAccess> access_;
-  rendezvous::LoopTurns turns_;
-  std::unique_ptr<rendezvous::DaemonPages> pages_;
-  // Outlives the agent: workers on other nodes may still be ending.
-  std::optional<WorkersStore> store_;
-  std::unique_ptr<worker::FileWatchdog> watchdog_;
-  std::unique_ptr<HangMonitor> hang_;
-  std::unique_ptr<EventLog> events_;
-  RestartTimeline timeline_;
-  std::string node_id_;
-  std::unique_ptr<Agent> agent_;
-  // Null where no scheduler is asked.
-  std::unique_ptr<DrainWatch> drain_;
-  int exit_code_ = kExitSuccess;
-  // A signal has asked the run to end.
-  bool interrupted_ = false;
-  std::optional<boost::asio::steady_timer> output_limit_;
-};
-
 // What each worker would get, as far as it can be known before the start.
 int DryRun(const LaunchConfig& config, const Environment& environment, const Machine& machine) {
-  absl::StatusOr<NodeBase> base = MakeNodeBase(config, environment, machine);
+  const TempDir temp = FindTempDir(environment);
+  absl::StatusOr<NodeBase> base = MakeNodeBase(config, environment, machine, temp.path);
   if (!base.ok()) {
     std::fprintf(stderr, "muster run: %s\n", std::string(base.status().message()).c_str());
     return kExitNodeFailed;
@@ -379,10 +40,11 @@ int DryRun(const LaunchConfig& config, const Environment& environment, const Mac
   base->rendezvous = RendezvousEndpoint(config);
   for (const std::string& note : config.notes)
     std::fprintf(stderr, "muster run: %s\n", note.c_str());
-  const AttemptLogs logs = SupposedLogs(config, GetOr(environment, "TMPDIR", "/tmp"));
+  if (!temp.note.empty()) std::fprintf(stderr, "muster run: %s\n", temp.note.c_str());
+  const AttemptLogs logs = SupposedLogs(config, temp.path);
   const std::string text =
       DryRunText(config, environment, LayOutRanks(config, SupposedAssignment(config), *base, logs));
-  return Answer("muster run", text);
+  return PrintOutput("muster run", text);
 }
 
 // Does as `run` says, in another process if the user asks for that.
@@ -397,20 +59,25 @@ int RunHereOrDetached(bool detach, const std::string& run_id, const Environment&
   return exit_code;
 }
 
-}  // namespace
-
-int RunCommand(const std::vector<std::string>& args, Dialect dialect) {
+template <Dialect kDialect>
+int RunAs(const base::Call& call) {
+  const std::string name = base::FullName(call.command);
   Environment environment = ReadEnvironment(environ);
   const std::optional<int> speech_fd = TakeSpeechFd(environment);
   const std::optional<int> orders_fd = TakeOrdersFd(environment);
   const Machine machine = LookAtMachine();
-  ParsedRun parsed = ParseRun(args, dialect, environment, machine);
+  ParsedRun parsed = ParseRun(call.args, kDialect, environment, machine);
+  environment.erase(kPythonOfCommand);
   if (const auto* error = std::get_if<UsageError>(&parsed)) {
-    dprintf(speech_fd.value_or(STDERR_FILENO), "muster %s: %s\n",
-            dialect == Dialect::kLaunch ? "launch" : "run", error->sentence.c_str());
+    dprintf(speech_fd.value_or(STDERR_FILENO), "%s: %s\n", name.c_str(), error->sentence.c_str());
     return kExitBadInput;
   }
-  if (const auto* text = std::get_if<TextRequest>(&parsed)) return Answer("muster run", text->text);
+  if (const auto* text = std::get_if<TextRequest>(&parsed)) {
+    return PrintOutput(name.c_str(), text->text);
+  }
+  if (const auto* shell = std::get_if<base::Shell>(&parsed)) {
+    return PrintOutput(name.c_str(), base::CompletionScript(*shell, call.commands));
+  }
   if (auto* const hosts = std::get_if<HostsRun>(&parsed)) {
     return RunHereOrDetached(hosts->detach, hosts->run_id, environment,
                              [&] { return LaunchHosts(std::move(*hosts)); });
@@ -418,7 +85,7 @@ int RunCommand(const std::vector<std::string>& args, Dialect dialect) {
   if (const auto* const step = std::get_if<SlurmStep>(&parsed)) return StartStep(*step);
   LaunchConfig& config = std::get<LaunchConfig>(parsed);
   if (config.purpose == Purpose::kPrintConfig) {
-    return Answer("muster run", ConfigText(config, base::Redactor(ToBlock(environment))));
+    return PrintOutput("muster run", ConfigText(config, base::Redactor(ToBlock(environment))));
   }
   if (config.purpose == Purpose::kDryRun) return DryRun(config, environment, machine);
   if (const absl::Status fit = base::CheckKernel(); !fit.ok()) {
@@ -429,9 +96,28 @@ int RunCommand(const std::vector<std::string>& args, Dialect dialect) {
   return RunHereOrDetached(config.detach, config.run_id, Environment(environment), [&] {
     // Never destroyed: a thread of gRPC's may still post to it while the program ends.
     static auto* const io = new boost::asio::io_context(1);
-    return Run(*io, std::move(config), std::move(environment), machine, speech_fd, orders_fd)
-        .Execute();
+    // What reads this process's output in a pipeline, such as less, sets the terminal as well.
+    const TerminalSettings terminal(isatty(STDOUT_FILENO) ? STDIN_FILENO : -1);
+    const int exit_code =
+        RunNode(*io, std::move(config), std::move(environment), machine, speech_fd, orders_fd);
+    // Of what succeeded it may be the purpose.
+    if (exit_code != 0) terminal.Restore();
+    return exit_code;
   });
+}
+
+}  // namespace
+
+base::Command RunCommand() {
+  base::Command command = RunRow(Dialect::kRun);
+  command.run = RunAs<Dialect::kRun>;
+  return command;
+}
+
+base::Command LaunchCommand() {
+  base::Command command = RunRow(Dialect::kLaunch);
+  command.run = RunAs<Dialect::kLaunch>;
+  return command;
 }
 
 }  // namespace muster::launcher

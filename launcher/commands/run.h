@@ -2,14 +2,11 @@
 // reports how it went.
 #pragma once
 
-#include <string>
-#include <vector>
-
-#include "launcher/flags/flag_scanner.h"
+#include "base/cli/command.h"
 
 namespace muster::launcher {
 
-// `args` are those after `run` or `launch`. Returns the exit code.
-int RunCommand(const std::vector<std::string>& args, Dialect dialect);
+base::Command RunCommand();
+base::Command LaunchCommand();
 
 }  // namespace muster::launcher

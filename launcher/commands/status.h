@@ -1,15 +1,14 @@
 // `muster status`: the jobs of a rendezvous.
 #pragma once
 
-#include <string>
-#include <vector>
+#include "base/cli/command.h"
 
 namespace muster::launcher {
 
-// `args` are those after `status`. Prints to stdout a table of all jobs, or of one job and its
-// nodes and rounds; or JSON (job_view.h); with --watch again and again (watch_status.h). Returns
-// the exit code: 0, even without jobs; 1 when there is no such job; 2 for a mistake in the
-// arguments; 3 when no rendezvous answers; 4 when stdout cannot be written.
-int StatusCommand(const std::vector<std::string>& args);
+// Prints to stdout a table of all jobs, or of one job and its nodes and rounds; or JSON
+// (status_view.h); with --watch, again whenever something has changed: on a terminal in the same
+// place, else one block after another, or with --json one line after another. Its exit codes are in
+// its help.
+base::Command StatusCommand();
 
 }  // namespace muster::launcher

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstddef>
 #include <cstdio>
 #include <filesystem>
 #include <map>
@@ -17,38 +18,33 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/cli/readers.h"
 #include "base/failure.h"
-#include "base/seconds.h"
 #include "base/unique_fd.h"
-#include "launcher/commands/answer.h"
-#include "launcher/environment.h"
-#include "launcher/registry/detached_run.h"
-#include "launcher/registry/run_registry.h"
-#include "launcher/registry/runs_place.h"
-#include "launcher/report/exit_code.h"
+#include "launcher/cli/print_output.h"
+#include "launcher/cli/with_args.h"
+#include "launcher/machine/environment.h"
+#include "launcher/run/detached_run.h"
+#include "launcher/run/run_registry.h"
 
 namespace muster::launcher {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr char kStopHelp[] =
-    R"(Usage: muster stop [--timeout SECONDS] RUN...
+struct StopArgs : base::CommandArgs {
+  std::optional<std::chrono::milliseconds> timeout;
+};
 
-Ends your runs on this machine as Ctrl-C ends one in a terminal, and waits until they have ended:
-workers get SIGTERM, and have --shutdown-timeout of their run. RUN is a run id, or a pid where no run
-has that id (`muster ps`). A run that was started with --hosts ends on all of its hosts. One that is
-ending already is only waited for. If a RUN is not there, none is ended.
-
-  --timeout SECONDS  Wait no longer than this; the run goes on ending.
-  -h, --help         Print this text.
-)";
-
-constexpr int kExitNotInTime = 1;
+constexpr base::Flag kStopFlags[] = {
+    {.name = "--timeout",
+     .value_name = "SECONDS",
+     .help = "Wait no longer than this; the run keeps stopping.",
+     .set = base::Store<base::ReadSeconds, &StopArgs::timeout>},
+};
 
 int FailStop(const std::string& why, int exit_code) {
-  std::fprintf(stderr, "muster stop: %s\n", why.c_str());
-  return exit_code;
+  return Fail("muster stop", why, exit_code);
 }
 
 struct Target {
@@ -140,42 +136,21 @@ bool AwaitEnd(int process, std::optional<Clock::time_point> deadline) {
   }
 }
 
-}  // namespace
-
-int StopCommand(const std::vector<std::string>& args) {
-  std::optional<std::chrono::milliseconds> timeout;
-  std::vector<std::string> names;
-  for (std::size_t i = 0; i < args.size(); ++i) {
-    const std::string& arg = args[i];
-    if (arg == "--help" || arg == "-h") return Answer("muster stop", kStopHelp);
-    if (arg == "--timeout" || absl::StartsWith(arg, "--timeout=")) {
-      const bool apart = arg == "--timeout";
-      const std::string text = !apart                ? arg.substr(arg.find('=') + 1)
-                               : i + 1 < args.size() ? args[++i]
-                                                     : std::string();
-      timeout = base::ParseSeconds(text);
-      if (!timeout) {
-        return FailStop(absl::StrCat("--timeout: '", text, "' is no number of seconds"),
-                        kExitBadInput);
-      }
-    } else if (absl::StartsWith(arg, "-")) {
-      return FailStop(absl::StrCat("unexpected argument '", arg, "'; see `muster stop --help`"),
-                      kExitBadInput);
-    } else {
-      names.push_back(arg);
-    }
-  }
-  if (names.empty()) {
-    return FailStop("no run is named; `muster ps` lists those that are there", kExitBadInput);
-  }
-
+int Stop(const StopArgs& args) {
   std::optional<std::string> missing;
-  const Targets targets = FindAll(names, ReadEnvironment(environ), missing);
+  const Environment environment = ReadEnvironment(environ);
+  const Targets targets = FindAll(args.operands, environment, missing);
+  // What it printed stays when it has ended.
+  if (missing && !FindDetached(DetachedDir(environment), *missing).empty()) {
+    return FailStop(
+        absl::StrCat("run '", *missing, "' has ended; `muster attach ", *missing, "` shows how"),
+        kExitBadInput);
+  }
   if (missing) {
-    return FailStop(absl::StrCat("there is no run '", *missing,
-                                 "' of yours on this machine; `muster ps` lists those that are "
-                                 "there"),
-                    kExitBadInput);
+    return FailStop(
+        absl::StrCat("there is no run '", *missing,
+                     "' of yours on this machine; `muster ps` lists the runs of this machine"),
+        kExitBadInput);
   }
   std::vector<Stopped> stopped;
   for (const auto& [pid, target] : targets) {
@@ -184,9 +159,8 @@ int StopCommand(const std::vector<std::string>& args) {
                 .is_ending = target.is_ending};
     // Opened first: it is this process that is looked at and signalled.
     if (target.is_elsewhere || !run.process.valid() || !IsMuster(pid)) {
-      return FailStop(
-          absl::StrCat(run.text, " is in another container, where `muster stop` has to be called"),
-          kExitNodeFailed);
+      return FailStop(absl::StrCat(run.text, " is in another container; run `muster stop` there"),
+                      kExitNodeFailed);
     }
     stopped.push_back(std::move(run));
   }
@@ -197,16 +171,38 @@ int StopCommand(const std::vector<std::string>& args) {
     }
   }
   std::optional<Clock::time_point> deadline;
-  if (timeout) deadline = Clock::now() + *timeout;
+  if (args.timeout) deadline = Clock::now() + *args.timeout;
   std::string said;
   for (const Stopped& run : stopped) {
     if (!AwaitEnd(run.process.get(), deadline)) {
-      return FailStop(absl::StrCat(run.text, " has not ended in time, and goes on ending"),
-                      kExitNotInTime);
+      return FailStop(absl::StrCat(run.text, " did not stop within the timeout; still stopping"),
+                      kExitNo);
     }
     absl::StrAppend(&said, run.text, " has ended\n");
   }
-  return Answer("muster stop", said);
+  return PrintOutput("muster stop", said);
+}
+
+}  // namespace
+
+base::Command StopCommand() {
+  return {
+      .name = "stop",
+      .summary = "end runs on this machine",
+      .operands = "RUN...",
+      .about =
+          R"(Ends your runs on this machine as Ctrl-C ends one in a terminal, and waits until they have ended:
+workers get SIGTERM, and have --shutdown-timeout of their run. RUN is a run id, or a pid where no run
+has that id (`muster ps`). A run that was started with --hosts ends on all of its hosts. One that is
+ending already is only waited for. If a RUN is not there, none is ended.
+)",
+      .end =
+          R"(Exit codes: 0 they have ended; 1 one has not in time; 2 the command line is wrong, or there is no
+such run; 4 one may not be signalled.
+)",
+      .missing = "no run is named; `muster ps` lists the runs of this machine",
+      .flags = base::WithHelp({kStopFlags}),
+      .run = WithArgs<StopArgs, Stop>};
 }
 
 }  // namespace muster::launcher

@@ -1,13 +1,11 @@
 // `muster store`: serves a store for torch.distributed on its own, for tests and tools.
 #pragma once
 
-#include <string>
-#include <vector>
+#include "base/cli/command.h"
 
 namespace muster::launcher {
 
-// `args` are those after `store`. Serves until SIGTERM or SIGINT, and then returns exit code 0; 2
-// for a mistake in the arguments; 3 when it cannot listen.
-int StoreCommand(const std::vector<std::string>& args);
+// Serves until SIGTERM or SIGINT. Exit code 4 when it cannot listen.
+base::Command StoreCommand();
 
 }  // namespace muster::launcher

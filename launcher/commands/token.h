@@ -1,12 +1,10 @@
 // `muster token`: makes and shows the secret that the nodes of jobs share.
 #pragma once
 
-#include <string>
-#include <vector>
+#include "base/cli/command.h"
 
 namespace muster::launcher {
 
-// The arguments after `token`. Returns the exit code.
-int TokenCommand(const std::vector<std::string>& args);
+base::Command TokenCommand();
 
 }  // namespace muster::launcher

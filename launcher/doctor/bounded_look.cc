@@ -14,7 +14,7 @@
 
 #include "absl/strings/str_split.h"
 #include "base/unique_fd.h"
-#include "worker/process/close_range.h"
+#include "worker/process/descriptors.h"
 
 namespace muster::launcher {
 namespace {
@@ -33,7 +33,8 @@ void WriteAll(int fd, std::string text) {
 
 [[noreturn]] void LookInChild(int pipe, const std::function<void(const Say&)>& look) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  // Whoever reads what this program prints does not wait for a child that never ends.
+  // Drop stdout and stderr, too: a reader of this program's output must not wait for a child that
+  // never exits.
   constexpr int kPipe = 3;
   const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   for (int fd = 0; fd < kPipe; ++fd) ::dup2(nothing, fd);
@@ -44,7 +45,7 @@ void WriteAll(int fd, std::string text) {
   ::_exit(0);
 }
 
-// Until the other end is closed, or the time is over, which `is_late` tells.
+// Reads until the other end closes, or until `end`, which sets `is_late`.
 std::string ReadUntil(int fd, std::chrono::steady_clock::time_point end, bool& is_late) {
   using std::chrono::milliseconds;
   std::string text;
@@ -64,15 +65,16 @@ std::string ReadUntil(int fd, std::chrono::steady_clock::time_point end, bool& i
   }
 }
 
-Sight LookHere(const std::function<void(const Say&)>& look) {
-  Sight sight{.is_whole = true};
-  look([&sight](const std::string& text) { sight.said.push_back(text); });
-  return sight;
+ProbeOutput LookHere(const std::function<void(const Say&)>& look) {
+  ProbeOutput output{.is_whole = true};
+  look([&output](const std::string& text) { output.said.push_back(text); });
+  return output;
 }
 
 }  // namespace
 
-Sight LookWithin(std::chrono::milliseconds limit, const std::function<void(const Say&)>& look) {
+ProbeOutput LookWithin(std::chrono::milliseconds limit,
+                       const std::function<void(const Say&)>& look) {
   const auto end = std::chrono::steady_clock::now() + limit;
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return LookHere(look);
@@ -82,15 +84,15 @@ Sight LookWithin(std::chrono::milliseconds limit, const std::function<void(const
   if (child == 0) LookInChild(write_end.get(), look);
   write_end.reset();
   if (child < 0) return LookHere(look);
-  Sight sight;
-  sight.said = absl::StrSplit(ReadUntil(read_end.get(), end, sight.is_late), '\0');
-  // Behind the last byte 0 there is nothing, or what was cut off.
-  sight.said.pop_back();
-  sight.is_whole = !sight.said.empty() && sight.said.back() == kWhole;
-  if (sight.is_whole) sight.said.pop_back();
-  if (!sight.is_whole) ::kill(child, SIGKILL);
-  ::waitpid(child, nullptr, sight.is_whole ? 0 : WNOHANG);
-  return sight;
+  ProbeOutput output;
+  output.said = absl::StrSplit(ReadUntil(read_end.get(), end, output.is_late), '\0');
+  // Text after the last zero byte is incomplete.
+  output.said.pop_back();
+  output.is_whole = !output.said.empty() && output.said.back() == kWhole;
+  if (output.is_whole) output.said.pop_back();
+  if (!output.is_whole) ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, output.is_whole ? 0 : WNOHANG);
+  return output;
 }
 
 }  // namespace muster::launcher

@@ -1,5 +1,5 @@
-// A look at something that may never answer, such as a file system whose server is gone: taken by a
-// child, which is left alone when its time is over.
+// Runs a check that may block forever, for example on a file system whose server is down, in a
+// child process that is abandoned after a timeout.
 #pragma once
 
 #include <chrono>
@@ -9,21 +9,22 @@
 
 namespace muster::launcher {
 
-// What a child has said, one string after the other, without the byte 0.
-struct Sight {
+// The strings that a child reported, in order. They contain no zero byte.
+struct ProbeOutput {
   std::vector<std::string> said;
-  // It has come to its end; false: it was killed when its time was over, or has died before.
+  // The child finished. If false, it timed out or died.
   bool is_whole = false;
-  // Its time was over.
+  // The child timed out.
   bool is_late = false;
 };
 
 using Say = std::function<void(const std::string&)>;
 
-// Calls `look` in a child of this process, for `limit` at most. The child has this process's
-// memory, and none of its descriptors. Where it does not even die, as in a system call that nothing
-// interrupts, it is not waited for. Where no child can be made the look is taken here, and takes as
-// long as it takes. Only for processes with a single thread.
-Sight LookWithin(std::chrono::milliseconds limit, const std::function<void(const Say&)>& look);
+// Calls `look` in a child process, for at most `limit`. The child has this process's memory but
+// none of its descriptors. A child stuck in an uninterruptible system call survives SIGKILL and is
+// not waited for. If no child can be created, `look` runs in this process, without a limit. Only
+// for single-threaded processes.
+ProbeOutput LookWithin(std::chrono::milliseconds limit,
+                       const std::function<void(const Say&)>& look);
 
 }  // namespace muster::launcher

@@ -4,6 +4,7 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <deque>
@@ -11,18 +12,46 @@
 #include <sstream>
 #include <system_error>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+
 #include "base/failure.h"
-#include "base/phrases.h"
+#include "base/text.h"
 #include "base/unique_fd.h"
 #include "launcher/doctor/bounded_look.h"
 #include "rendezvous/net/token_source.h"
-#include "worker/process/cgroup_paths.h"
+#include "worker/process/process_info.h"
 
 namespace muster::launcher {
+namespace {
+
+bool IsBelow(const std::string& path, const std::string& point) {
+  return point == "/" || path == point || absl::StartsWith(path, absl::StrCat(point, "/"));
+}
+
+}  // namespace
+
+// "36 35 98:0 / /mnt/data rw,noatime master:1 - nfs4 server:/data rw" (man 5 proc).
+Mount MountOf(const std::string& path, const std::string& mountinfo) {
+  Mount mount;
+  for (const absl::string_view line : absl::StrSplit(mountinfo, '\n')) {
+    const std::vector<std::string> words = absl::StrSplit(line, ' ');
+    const auto dash = std::find(words.begin(), words.end(), "-");
+    if (words.size() < 7 || dash == words.end() || dash + 1 == words.end()) continue;
+    const std::string point = absl::StrReplaceAll(
+        words[4], {{"\\040", " "}, {"\\011", "\t"}, {"\\012", "\n"}, {"\\134", "\\"}});
+    // A later mount at the same point hides the earlier one.
+    if (IsBelow(path, point) && point.size() >= mount.point.size()) mount = {point, *(dash + 1)};
+  }
+  return mount;
+}
+
 namespace {
 
 using std::chrono::milliseconds;
@@ -70,14 +99,14 @@ const char* WhyWritten(DirectoryUse use) {
     case DirectoryUse::kCheckpoints:
       break;
   }
-  return "A checkpoint that cannot be written is found out hours after the start, and the work "
-         "since the one before is lost.";
+  return "A checkpoint that cannot be written is noticed hours after the start, and the work since "
+         "the previous one is lost.";
 }
 
 std::string Trial(const std::string& directory) {
   base::UniqueFd file(::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
   if (!file.valid() && (errno == EOPNOTSUPP || errno == EISDIR)) {
-    // NFS and some others know no file without a name.
+    // NFS and some others do not support O_TMPFILE.
     std::string name = directory + "/.muster-doctor-XXXXXX";
     file.reset(::mkostemp(name.data(), O_CLOEXEC));
     if (file.valid()) ::unlink(name.c_str());
@@ -91,11 +120,11 @@ std::string Trial(const std::string& directory) {
   return "";
 }
 
-// What the child says as it looks, each behind its letter.
+// Prefixes of what the child reports while it looks.
 enum class Fact : char {
-  kAt = '@',        // what it looks at next, where links are followed
+  kAt = '@',        // the path it touches next; links are resolved
   kExisting = 'e',  // Directory::existing
-  kSystem = 's',    // numbers of statfs()
+  kSystem = 's',    // the numbers of statfs()
   kTrouble = 't',
   kTook = 'm',  // ms
 };
@@ -104,7 +133,7 @@ std::string FactText(Fact fact, absl::string_view value) {
   return absl::StrCat(std::string(1, static_cast<char>(fact)), value);
 }
 
-// Where `path` leads, as far as it is there. Each part is named before it is touched.
+// Resolves `path` as far as it exists. Reports each part before touching it.
 std::filesystem::path Follow(const std::filesystem::path& path, const Say& say) {
   constexpr int kMostLinks = 40;
   std::deque<std::string> rest;
@@ -140,7 +169,7 @@ void LookAt(const std::string& path, const Say& say) {
          nearest != nearest.parent_path()) {
     nearest = nearest.parent_path();
   }
-  say(FactText(Fact::kExisting, nearest.string()));
+  say(FactText(Fact::kExisting, nearest == wanted ? path : nearest.string()));
   struct statfs system = {};
   if (::statfs(nearest.c_str(), &system) != 0) {
     return say(FactText(Fact::kTrouble, base::SystemCause()));
@@ -185,20 +214,20 @@ void JudgeHang(const Directory& directory, Report& report) {
                                             : absl::StrCat("; ", hang.mount.point,
                                                            " is a mount of type ", hang.mount.type),
                    "."),
-      "See whether its server is up and can be reached, and what `dmesg` says of it; "
-      "`umount -l` takes the mount away. Or name another directory.",
+      "Check that its server is up and reachable, and look in `dmesg`; `umount -l` detaches the "
+      "mount. Or name another directory.",
       report,
-      "Whatever touches it hangs, and cannot always be killed: the job stands still as "
-      "it starts, or with its first checkpoint, and says nothing.");
+      "Any process that touches it hangs and cannot always be killed: the job stalls silently at "
+      "its start or at its first checkpoint.");
 }
 
 }  // namespace
 
 Directory ReadDirectory(DirectoryUse use, const std::string& path, milliseconds limit) {
   Directory facts{.use = use, .path = path, .existing = path};
-  const Sight sight = LookWithin(limit, [&path](const Say& say) { LookAt(path, say); });
+  const ProbeOutput output = LookWithin(limit, [&path](const Say& say) { LookAt(path, say); });
   std::string at = path;
-  for (const std::string& said : sight.said) {
+  for (const std::string& said : output.said) {
     const std::string value = said.substr(1);
     switch (static_cast<Fact>(said[0])) {
       case Fact::kAt:
@@ -218,9 +247,9 @@ Directory ReadDirectory(DirectoryUse use, const std::string& path, milliseconds 
         break;
     }
   }
-  if (sight.is_whole) return facts;
-  if (!sight.is_late) {
-    facts.trouble = "the process that was to try it was killed";
+  if (output.is_whole) return facts;
+  if (!output.is_late) {
+    facts.trouble = "the process that tried it was killed";
     return facts;
   }
   facts.hang = {.doing = facts.type.empty() ? absl::StrCat("look at ", at)
@@ -245,13 +274,13 @@ void Judge(const Directory& directory, bool has_peers, Report& report) {
         directory, Severity::kError,
         absl::StrCat("nothing can be written to ", place, ": ", directory.trouble,
                      directory.type.empty() ? "" : absl::StrCat(" (", room, ")"), "."),
-        "Make room, mount it for writing or give this user the right to, or name "
-        "another directory.",
+        "Free some space, mount it writable or give this user permission, or name another "
+        "directory.",
         report);
   }
   if (directory.free < kGiB) {
     AddDirectory(directory, Severity::kWarning, absl::StrCat(place, " is nearly full: ", room, "."),
-                 "Make room, or name another directory.", report);
+                 "Free some space, or name another directory.", report);
   }
   // Some file systems, such as btrfs, do not count files.
   if (directory.files_total > 0 && directory.files_free < kFewFilesLeft) {
@@ -264,8 +293,8 @@ void Judge(const Directory& directory, bool has_peers, Report& report) {
     AddDirectory(
         directory, Severity::kWarning,
         absl::StrCat("to write a page to ", place, " took ", base::Seconds(directory.took), "."),
-        "See what else writes there; give logs and checkpoints a faster disk.", report,
-        "All ranks wait for the slowest one's writing.");
+        "Find out what else writes there; put logs and checkpoints on a faster disk.", report,
+        "All ranks wait for the slowest writer.");
   }
   if (directory.use == DirectoryUse::kCheckpoints && directory.is_memory) {
     AddDirectory(directory, Severity::kWarning,
@@ -275,14 +304,13 @@ void Judge(const Directory& directory, bool has_peers, Report& report) {
   }
   if (directory.use == DirectoryUse::kCheckpoints && has_peers && !directory.is_network &&
       !directory.is_memory) {
-    AddDirectory(
-        directory, Severity::kNote,
-        absl::StrCat(place, " is this host's own (", directory.type, ")."),
-        "Name a directory on a file system that all hosts see, unless each rank reads only "
-        "what it wrote itself.",
-        report,
-        "After a restart a rank may be on another host, where what was written here "
-        "cannot be read.");
+    AddDirectory(directory, Severity::kNote,
+                 absl::StrCat(place, " is this host's own (", directory.type, ")."),
+                 "Use a directory on a file system that all hosts share, unless each rank reads "
+                 "only what it wrote itself.",
+                 report,
+                 "After a restart a rank may be on another host, where what was written here "
+                 "cannot be read.");
   }
   if (report.findings.size() == before) {
     report.fine.push_back({UseName(directory.use), absl::StrCat(place, ": ", room)});

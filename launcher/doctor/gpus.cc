@@ -11,9 +11,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "base/phrases.h"
+#include "base/text.h"
 #include "launcher/machine/devices.h"
-#include "worker/process/cgroup_paths.h"
+#include "worker/process/process_info.h"
 
 namespace muster::launcher {
 namespace {
@@ -23,7 +23,7 @@ int CountOnBus(const std::string& pci_dir) {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(pci_dir, ignored)) {
     const std::string path = entry.path().string();
-    // Class 3 is that of displays, and of what computes like one.
+    // PCI class 3: displays and GPUs without one.
     if (absl::StartsWith(worker::ReadSmallFile(path + "/vendor"), "0x10de") &&
         absl::StartsWith(worker::ReadSmallFile(path + "/class"), "0x03")) {
       ++count;
@@ -52,19 +52,18 @@ void JudgeHealth(const GpuHealthReport& health, Report& report) {
     for (const std::string& fault : one.Faults()) {
       AddGpu(
           Severity::kError, absl::StrCat(NameOf(one), ": ", fault, "."),
-          "A worker on it fails, or computes wrong numbers.",
-          absl::StrCat("Leave it out by CUDA_VISIBLE_DEVICES or --devices; reset it (`nvidia-smi "
+          "A worker that uses it fails or computes wrong results.",
+          absl::StrCat("Exclude it with CUDA_VISIBLE_DEVICES or --devices; reset it (`nvidia-smi "
                        "--gpu-reset -i ",
                        one.gpu.index,
-                       "`) when no process uses it, and have it exchanged if that does not "
-                       "help."),
+                       "`) while no process uses it, and have it replaced if that does not help."),
           report);
     }
     for (const std::string& warning : one.Warnings()) {
       AddGpu(Severity::kWarning, absl::StrCat(NameOf(one), ": ", warning, "."),
              "In a job every rank waits for the slowest one, and what has failed may fail again.",
              "See `nvidia-smi -q` for this GPU, its cooling and its power; `dmesg | grep -i xid` "
-             "for the driver's word.",
+             "for the driver's messages.",
              report);
     }
   }
@@ -107,7 +106,7 @@ void JudgeDriver(const Gpus& gpus, Report& report) {
   }
 }
 
-// CUDA_VISIBLE_DEVICES, where it is set and says something else than the user will have meant.
+// Reports a CUDA_VISIBLE_DEVICES that CUDA reads differently from what the user probably meant.
 void JudgeVisible(const Gpus& gpus, const Environment& environment, Report& report) {
   const auto set = environment.find("CUDA_VISIBLE_DEVICES");
   if (set == environment.end()) return;
@@ -118,7 +117,7 @@ void JudgeVisible(const Gpus& gpus, const Environment& environment, Report& repo
   std::size_t meant = 0;
   for (absl::string_view entry : absl::StrSplit(set->second, ',')) {
     entry = absl::StripAsciiWhitespace(entry);
-    // Customarily that is how to hide all that follow.
+    // -1 is the usual way to hide all entries after it.
     if (entry.empty() || entry == "-1") break;
     ++meant;
   }

@@ -1,18 +1,18 @@
-// The GPUs of this machine, their driver, and which of them CUDA_VISIBLE_DEVICES leaves.
+// This machine's GPUs, their driver, and which of them CUDA_VISIBLE_DEVICES leaves.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "launcher/doctor/report.h"
-#include "launcher/environment.h"
+#include "launcher/machine/environment.h"
 #include "launcher/machine/gpu_health.h"
 
 namespace muster::launcher {
 
 struct Gpus {
   GpuHealthReport health;
-  // NVIDIA's display controllers on the PCI bus, whether a driver has taken them or not.
+  // NVIDIA display controllers on the PCI bus, with or without a driver.
   int on_bus = 0;
   int device_nodes = 0;   // /dev/nvidia0, ...
   bool has_uvm = false;   // /dev/nvidia-uvm

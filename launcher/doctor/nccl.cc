@@ -16,8 +16,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "base/phrases.h"
-#include "worker/process/cgroup_paths.h"
+#include "base/text.h"
+#include "worker/process/process_info.h"
 
 namespace muster::launcher {
 namespace {
@@ -53,19 +53,18 @@ void JudgeNcclInterface(const Networks& networks, const std::string& list, bool 
   if (usable.empty()) {
     return AddNccl(
         Severity::kError,
-        absl::StrCat(shown, " means no interface here that is up and has an address."),
+        absl::StrCat(shown, " matches no interface here that is up and has an address."),
         "NCCL does not start: \"Bootstrap : no socket interface found\".",
         absl::StrCat("Unset it, or name one of this machine's: ", UsableNames(networks.interfaces),
-                     ". A name means all that begin so, =NAME that one alone, ^NAME all "
-                     "others."),
+                     ". NAME matches every name that begins with it, =NAME that one only, ^NAME "
+                     "all others."),
         report);
   }
   if (is_loopback_alone && has_peers) {
     return AddNccl(
-        Severity::kError, absl::StrCat(shown, " means loopback alone."),
-        "Ranks on other machines are offered 127.0.0.1: they wait for an answer and time "
-        "out.",
-        absl::StrCat("Name an interface by which the others reach this machine: ",
+        Severity::kError, absl::StrCat(shown, " matches loopback only."),
+        "Ranks on other machines are given 127.0.0.1: they wait for a reply and time out.",
+        absl::StrCat("Name an interface on which the others reach this machine: ",
                      UsableNames(networks.interfaces), "."),
         report);
   }
@@ -83,7 +82,7 @@ void JudgeGlooInterface(const Networks& networks, const std::string& list, Repor
         {.severity = Severity::kError,
          .subject = "Gloo",
          .what = absl::StrCat("GLOO_SOCKET_IFNAME=", list, " names ", name,
-                              ", which is no interface here that is up and has an address."),
+                              ", which is not an interface here that is up and has an address."),
          .why = "Gloo does not start: \"Unable to find address for\" that interface.",
          .remedy = absl::StrCat("Unset it (Muster then chooses one where Gloo would choose wrong), "
                                 "or name one of: ",
@@ -107,20 +106,22 @@ void JudgeRdma(const Networks& networks, const Environment& environment, Report&
       active.push_back(name);
     } else {
       AddNccl(Severity::kWarning, absl::StrCat("port ", name, " is not active (", one.state, ")."),
-              "NCCL leaves it out, and this host is slower than the others, or falls back to TCP.",
-              "See its cable, its switch and the subnet manager: `ibstat`, `ibv_devinfo`.", report);
+              "NCCL ignores it, and this host is slower than the others or falls back to TCP.",
+              "Check its cable, its switch and the subnet manager: `ibstat`, `ibv_devinfo`.",
+              report);
     }
   }
   if (!list.empty() && active.empty()) {
-    return AddNccl(Severity::kError,
-                   absl::StrCat("NCCL_IB_HCA=", list, " means no active port of an InfiniBand or ",
-                                "RoCE device; there ",
-                                networks.rdma.empty() ? "is no such device here." : "are others."),
-                   "NCCL falls back to TCP, many times slower, or fails where the other hosts use "
-                   "InfiniBand.",
-                   "Unset it, or name devices of this machine (`ls /sys/class/infiniband`). A name "
-                   "means all that begin so, =NAME that one alone, ^NAME all others.",
-                   report);
+    return AddNccl(
+        Severity::kError,
+        absl::StrCat("NCCL_IB_HCA=", list, " matches no active port of an InfiniBand or ",
+                     "RoCE device; there ",
+                     networks.rdma.empty() ? "is no such device here." : "are others."),
+        "NCCL falls back to TCP, many times slower, or fails where the other hosts use "
+        "InfiniBand.",
+        "Unset it, or name devices of this machine (`ls /sys/class/infiniband`). NAME matches "
+        "every name that begins with it, =NAME that one only, ^NAME all others.",
+        report);
   }
   if (is_disabled && !networks.rdma.empty()) {
     return AddNccl(
@@ -143,21 +144,22 @@ void JudgeSwitches(const Environment& environment, Report& report) {
   for (const auto& [name, why] : slow) {
     if (GetOr(environment, name, "0") == "0") continue;
     AddNccl(Severity::kWarning, absl::StrCat(name, "=", environment.at(name), " is set."), why,
-            "Unset it: it is there to look for faults.", report);
+            "Unset it: it is a debugging aid.", report);
   }
   for (const char* const name : {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "NCCL_ASYNC_ERROR_HANDLING"}) {
     if (GetOr(environment, name, "1") != "0") continue;
     AddNccl(Severity::kWarning, absl::StrCat(name, "=0 is set."),
-            "When a rank is lost, the others wait in their collective for ever instead of failing, "
+            "When a rank is lost, the others wait in their collective forever instead of failing, "
             "and nothing is restarted.",
-            "Unset it, or watch the workers by --hang-timeout.", report);
+            "Unset it, or use --hang-timeout.", report);
   }
   for (const char* const name : {"NCCL_TOPO_FILE", "NCCL_CONF_FILE", "NCCL_GRAPH_FILE"}) {
     const std::string path = GetOr(environment, name, "");
     std::error_code ignored;
     if (path.empty() || std::filesystem::exists(path, ignored)) continue;
     AddNccl(Severity::kError, absl::StrCat(name, "=", path, ": there is no such file."),
-            "NCCL does without it: it then sees another machine than was described, and is slow.",
+            "NCCL ignores it: it then detects a different topology from the one described, and is "
+            "slow.",
             "Correct the path, or unset it.", report);
   }
 }

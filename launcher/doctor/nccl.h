@@ -1,4 +1,4 @@
-// What NCCL and Gloo are told by the environment, against what this machine has.
+// Checks NCCL's and Gloo's environment variables against this machine's devices.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 #include "absl/strings/string_view.h"
 #include "launcher/doctor/report.h"
-#include "launcher/environment.h"
+#include "launcher/machine/environment.h"
 
 namespace muster::launcher {
 
@@ -31,12 +31,12 @@ struct Networks {
 
 Networks ReadNetworks(const std::string& infiniband_dir = "/sys/class/infiniband");
 
-// NCCL_SOCKET_IFNAME and NCCL_IB_HCA: "eth,ib" names what begins so, "=eth0" exactly that, and
-// "^docker" or "^=eth0" all but that; a port may stand behind a colon. Whether `name` is meant
-// (NCCL, src/misc/utils.cc, parseStringList and matchIfList).
+// Whether NCCL_SOCKET_IFNAME or NCCL_IB_HCA selects `name`. "eth,ib" are prefixes, "=eth0" is an
+// exact name, and "^docker" or "^=eth0" exclude; a port may follow a colon (NCCL,
+// src/misc/utils.cc, parseStringList and matchIfList).
 bool IsMeant(absl::string_view list, absl::string_view name, int port);
 
-// `has_peers`: the job is one of several machines.
+// `has_peers`: the job spans several machines.
 void Judge(const Networks& networks, const Environment& environment, bool has_peers,
            Report& report);
 

@@ -21,7 +21,7 @@
 #include "absl/strings/string_view.h"
 #include "base/unique_fd.h"
 #include "launcher/doctor/bounded_look.h"
-#include "worker/process/timed_command.h"
+#include "worker/process/process.h"
 
 namespace muster::launcher {
 namespace {
@@ -29,7 +29,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kNcclName[] = "libnccl.so.2";
-// Larger than any that there is; it is mapped, and read until the version is found.
+// Larger than any existing one. The file is mapped, and read until the version is found.
 constexpr std::uintmax_t kMostLibraryBytes = std::uintmax_t{2} << 30;
 
 bool IsFile(const std::string& path) {
@@ -37,11 +37,11 @@ bool IsFile(const std::string& path) {
   return fs::is_regular_file(path, ignored);
 }
 
-// `NAME (libc6,x86-64) => PATH`, of each library that the loader's cache has.
+// Finds `NAME (libc6,x86-64) => PATH` in the list of the loader's cache.
 std::string FindInCache(const Environment& environment, std::chrono::milliseconds limit) {
   boost::asio::io_context io(1);
   std::string output;
-  // It is where PATH does not lead for users who are not root.
+  // The PATH of a user who is not root often lacks /sbin.
   const char* const program = IsFile("/sbin/ldconfig") ? "/sbin/ldconfig" : "ldconfig";
   auto command = worker::TimedCommand::Start(
       io,
@@ -87,7 +87,7 @@ std::string VersionOf(const std::string& path) {
 
 NcclLibrary LookForNccl(const Environment& environment, const std::string& cached) {
   NcclLibrary library;
-  // The loader takes spaces and colons between names.
+  // The loader accepts spaces and colons as separators.
   for (const absl::string_view each : absl::StrSplit(GetOr(environment, "LD_PRELOAD", ""),
                                                      absl::ByAnyChar(" :"), absl::SkipEmpty())) {
     const std::string name(each);
@@ -139,33 +139,32 @@ std::string NcclVersionIn(const std::string& text) {
 
 NcclLibrary FindNcclLibrary(const Environment& environment, std::chrono::milliseconds limit) {
   const std::string cached = FindInCache(environment, limit);
-  // Directories that are named may be on file systems that do not answer.
-  const Sight sight = LookWithin(limit, [&](const Say& say) {
+  // The directories may be on file systems that do not answer.
+  const ProbeOutput output = LookWithin(limit, [&](const Say& say) {
     const NcclLibrary found = LookForNccl(environment, cached);
     for (const std::string& each : {found.path, found.by, found.version, found.missing_preload}) {
       say(each);
     }
   });
-  if (!sight.is_whole || sight.said.size() != 4) return {};
-  return {.path = sight.said[0],
-          .by = sight.said[1],
-          .version = sight.said[2],
-          .missing_preload = sight.said[3]};
+  if (!output.is_whole || output.said.size() != 4) return {};
+  return {.path = output.said[0],
+          .by = output.said[1],
+          .version = output.said[2],
+          .missing_preload = output.said[3]};
 }
 
 void Judge(const NcclLibrary& library, const std::string& bundled, Report& report) {
   if (!library.missing_preload.empty()) {
     AddLibrary(Severity::kWarning,
                absl::StrCat("LD_PRELOAD names ", library.missing_preload, ", which is not there."),
-               "The loader goes on without it, and the workers run with another NCCL than was "
-               "meant.",
-               "Correct the path, or take it out of LD_PRELOAD.", report);
+               "The loader ignores it, and the workers run with a different NCCL than intended.",
+               "Correct the path, or remove it from LD_PRELOAD.", report);
   }
   if (library.path.empty()) return;
   const std::string found = absl::StrCat(
-      library.path, " (", library.version.empty() ? "it does not say its version" : library.version,
+      library.path, " (", library.version.empty() ? "its version is unknown" : library.version,
       library.by.empty() ? "" : absl::StrCat(", by ", library.by), ")");
-  if (!library.version.empty()) report.versions["NCCL of the system"] = library.version;
+  if (!library.version.empty()) report.versions["the system's NCCL"] = library.version;
   if (bundled.empty() || library.version.empty() || library.version == bundled) {
     report.fine.push_back({"NCCL", absl::StrCat("libnccl.so.2 is ", found)});
     return;
@@ -174,16 +173,18 @@ void Judge(const NcclLibrary& library, const std::string& bundled, Report& repor
       absl::StrCat("the loader finds ", found, ", and PyTorch brings NCCL ", bundled, ".");
   if (library.by == "LD_PRELOAD") {
     AddLibrary(Severity::kWarning, what,
-               "What is preloaded is used instead of what PyTorch was built and tested with; ranks "
-               "of which some have it and some do not fail as they connect, or hang.",
-               "Take it out of LD_PRELOAD, or see that all hosts preload the same one.", report);
+               "The preloaded library replaces the one that PyTorch was built and tested with; if "
+               "only some ranks have it, they fail to connect, or hang.",
+               "Remove it from LD_PRELOAD, or make all hosts preload the same one.", report);
     return;
   }
-  AddLibrary(Severity::kNote, what,
-             "PyTorch uses its own, while plugins, tests and programs that link to NCCL get the "
-             "other one: what nccl-tests measure is then not what a training runs with, and a "
-             "plugin may not fit.",
-             "Give both the same version, or take the directory out of LD_LIBRARY_PATH.", report);
+  AddLibrary(
+      Severity::kNote, what,
+      "PyTorch uses its own, while plugins, tests and programs that link to NCCL get the "
+      "other one: nccl-tests then measure a different library than training uses, and a plugin may "
+      "not match.",
+      "Install the same version in both places, or remove the directory from LD_LIBRARY_PATH.",
+      report);
 }
 
 }  // namespace muster::launcher

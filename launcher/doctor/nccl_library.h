@@ -1,37 +1,36 @@
-// Which libnccl.so.2 the loader finds, and whether it is the one that PyTorch brings along.
+// The libnccl.so.2 that the loader finds, to compare with the one that PyTorch ships.
 #pragma once
 
 #include <chrono>
 #include <string>
 
 #include "launcher/doctor/report.h"
-#include "launcher/environment.h"
+#include "launcher/machine/environment.h"
 
 namespace muster::launcher {
 
 struct NcclLibrary {
-  // As the loader finds it for a program that names no directory of its own; empty: nowhere.
+  // As the loader finds it for a program without a search path of its own; empty: not found.
   std::string path;
-  // Where that comes from: "LD_PRELOAD", "LD_LIBRARY_PATH"; empty: it is one of the system's.
+  // Where the path comes from: "LD_PRELOAD" or "LD_LIBRARY_PATH"; empty: the system.
   std::string by;
-  // "2.20.5"; empty: it does not say.
+  // "2.20.5"; empty if unknown.
   std::string version;
-  // What LD_PRELOAD names and is not there; empty: nothing.
+  // A library in LD_PRELOAD that does not exist; empty: none.
   std::string missing_preload;
 };
 
-// Asks `ldconfig -p`, and looks at directories, each for `limit` at most; on the main thread of a
-// process that has no other. Nothing is loaded: the
-// version is that in the file's name, or in what the library says of itself, which is looked for in
-// its bytes.
+// Asks `ldconfig -p`, then looks into the directories, each for at most `limit`. Call it on the
+// only thread of a process. Loads nothing: the version comes from the file's name, or from a string
+// in its bytes.
 NcclLibrary FindNcclLibrary(const Environment& environment,
                             std::chrono::milliseconds limit = std::chrono::seconds(5));
 
-// "2.20.5" in "/usr/lib/libnccl.so.2.20.5" and in "... NCCL version 2.20.5+cuda12.4 ..."; empty:
+// "2.20.5" from "/usr/lib/libnccl.so.2.20.5" and "... NCCL version 2.20.5+cuda12.4 ..."; empty if
 // there is none.
 std::string NcclVersionIn(const std::string& text);
 
-// `bundled`: of the package that PyTorch is installed with; empty: there is none.
+// `bundled`: the version of the package that PyTorch depends on; empty: none is installed.
 void Judge(const NcclLibrary& library, const std::string& bundled, Report& report);
 
 }  // namespace muster::launcher

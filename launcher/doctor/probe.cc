@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "base/failure.h"
-#include "launcher/machine/local_address.h"
+#include "launcher/machine/network.h"
 
 namespace muster::launcher {
 namespace {
@@ -28,14 +28,14 @@ using std::chrono::system_clock;
 constexpr milliseconds kDialLimit(3000);
 constexpr milliseconds kTransferTime(300);
 constexpr std::size_t kTransferBytes = std::size_t{64} << 20;
-// What a transfer may stand still before it counts as halted.
+// How long a transfer may make no progress before it counts as stalled.
 constexpr milliseconds kStandstill(4000);
 constexpr milliseconds kConversation(8000);
 constexpr int kRoundTrips = 32;
 constexpr std::size_t kMessageSize = 16;
 constexpr char kPing = 'p';
 constexpr char kTransfer = 't';
-// Sizes at which networks differ: jumbo frames, Ethernet, tunnels, and what IPv6 always passes.
+// Sizes at which networks differ: jumbo frames, Ethernet, tunnels, and IPv6's minimum MTU.
 constexpr int kPacketSizes[] = {9000, 8900, 4000, 1500, 1450, 1400, 1280};
 constexpr int kMaxPacket = 16000;
 constexpr int kTries = 3;
@@ -99,7 +99,7 @@ void SendDatagrams(const std::string& address, std::uint16_t port, const std::st
   const AddressList peer = Numeric(address, port, SOCK_DGRAM);
   if (peer == nullptr) return;
   const base::UniqueFd fd(::socket(peer->ai_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  // The packet leaves as large as it is, or not at all, whatever the kernel knows of the way.
+  // Sends the packet unfragmented or not at all, and ignores the kernel's cached path MTU.
   const int probe4 = IP_PMTUDISC_PROBE;
   const int probe6 = IPV6_PMTUDISC_PROBE;
   const int set =
@@ -125,7 +125,7 @@ struct RoundTrip {
   double clock_ahead_s = 0;
 };
 
-// One message there and one back, which says what the other clock showed in between.
+// One message there and back; the answer has the other host's clock.
 bool GoAndReturn(int fd, steady_clock::time_point deadline, RoundTrip& trip) {
   Message message = {kPing};
   const auto start = steady_clock::now();
@@ -141,7 +141,7 @@ bool GoAndReturn(int fd, steady_clock::time_point deadline, RoundTrip& trip) {
   return true;
 }
 
-bool MeasureRoundTrips(int fd, Way& way) {
+bool MeasureRoundTrips(int fd, LinkMeasurement& link) {
   const auto deadline = steady_clock::now() + kConversation;
   std::vector<RoundTrip> trips;
   for (int i = 0; i < kRoundTrips; ++i) {
@@ -151,13 +151,13 @@ bool MeasureRoundTrips(int fd, Way& way) {
   }
   std::sort(trips.begin(), trips.end(),
             [](const RoundTrip& a, const RoundTrip& b) { return a.took_us < b.took_us; });
-  way.latency_us = trips[trips.size() / 2].took_us;
-  // What took least time waited least on either way.
-  way.clock_ahead_s = trips.front().clock_ahead_s;
+  link.latency_us = trips[trips.size() / 2].took_us;
+  // The fastest round trip has the least queueing in either direction.
+  link.clock_ahead_s = trips.front().clock_ahead_s;
   return true;
 }
 
-bool MeasureTransfer(int fd, Way& way) {
+bool MeasureTransfer(int fd, LinkMeasurement& link) {
   Message message = {kTransfer};
   if (!Write(fd, message.data(), message.size(), steady_clock::now() + kStandstill)) return false;
   const std::string piece(std::size_t{256} << 10, '\0');
@@ -174,11 +174,11 @@ bool MeasureTransfer(int fd, Way& way) {
   std::memcpy(&bytes, message.data(), sizeof bytes);
   std::memcpy(&took_ns, message.data() + sizeof bytes, sizeof took_ns);
   if (took_ns > 0)
-    way.bytes_per_s = static_cast<double>(bytes) * 1e9 / static_cast<double>(took_ns);
+    link.bytes_per_s = static_cast<double>(bytes) * 1e9 / static_cast<double>(took_ns);
   return true;
 }
 
-// Counts what comes until its end, and says how much in what time.
+// Counts received bytes until the end of the stream, and sends back how many in what time.
 void ReceiveTransfer(int fd) {
   std::vector<char> piece(std::size_t{256} << 10);
   const auto deadline = steady_clock::now() + kConversation;
@@ -204,7 +204,7 @@ void SetNoDelay(int fd) {
   ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
-// False: it was somebody else.
+// False if the peer does not know the key.
 bool Converse(int fd, const std::string& key) {
   SetNoDelay(fd);
   Message message = {};
@@ -228,7 +228,7 @@ bool Converse(int fd, const std::string& key) {
   return true;
 }
 
-// Packets that have come, until there are no more.
+// Reads the packets that have arrived.
 void CountDatagrams(int fd, const std::string& key, int header_size, Arrival& arrival) {
   std::array<char, kMaxPacket + 1> packet;
   while (true) {
@@ -298,42 +298,42 @@ Arrival ProbePort::Receive(const std::string& key, milliseconds limit) const {
         ::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (peer.valid() && Converse(peer.get(), key)) break;
   }
-  // They were sent before the connection was asked for.
+  // The packets were sent before the connection was made, so they are here.
   CountDatagrams(datagrams_.get(), key, header_size, arrival);
   return arrival;
 }
 
-Way Probe(const std::string& address, std::uint16_t port, const std::string& key) {
-  Way way;
+LinkMeasurement Probe(const std::string& address, std::uint16_t port, const std::string& key) {
+  LinkMeasurement link;
   const AddressList peer = Numeric(address, port, SOCK_DGRAM);
   if (peer == nullptr || key.size() != kProbeKeySize) {
-    way.cause = "it is no address of a host";
-    return way;
+    link.cause = "it is not the address of a host";
+    return link;
   }
   const base::UniqueFd route(::socket(peer->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  // Sends nothing, and tells by which address it would go.
+  // Sends nothing, but selects the local address.
   if (::connect(route.get(), peer->ai_addr, peer->ai_addrlen) == 0) {
-    way.mtu = MtuAt(LocalAddressOf(route.get()));
-    SendDatagrams(address, port, key, way.mtu == 0 ? 1500 : way.mtu);
+    link.mtu = MtuAt(LocalAddressOf(route.get()));
+    SendDatagrams(address, port, key, link.mtu == 0 ? 1500 : link.mtu);
   }
   const Dialled dialled = Dial(address, port, kDialLimit);
-  way.outcome = dialled.outcome;
-  way.cause = dialled.cause;
-  if (dialled.outcome != DialOutcome::kConnected) return way;
+  link.outcome = dialled.outcome;
+  link.cause = dialled.cause;
+  if (dialled.outcome != DialOutcome::kConnected) return link;
   const int fd = dialled.socket.get();
   SetNoDelay(fd);
   Message answer = {};
   const auto deadline = steady_clock::now() + kStandstill;
   if (!Write(fd, key.data(), key.size(), deadline) ||
-      !Read(fd, answer.data(), answer.size(), deadline) || !MeasureRoundTrips(fd, way)) {
-    way.trouble = base::SystemCause();
-    return way;
+      !Read(fd, answer.data(), answer.size(), deadline) || !MeasureRoundTrips(fd, link)) {
+    link.trouble = base::SystemCause();
+    return link;
   }
-  if (!MeasureTransfer(fd, way)) {
-    way.stalls = errno == ETIMEDOUT;
-    way.trouble = base::SystemCause();
+  if (!MeasureTransfer(fd, link)) {
+    link.stalls = errno == ETIMEDOUT;
+    link.trouble = base::SystemCause();
   }
-  return way;
+  return link;
 }
 
 int MtuAt(const std::string& address) {

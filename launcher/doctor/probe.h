@@ -1,10 +1,10 @@
-// Measures the way from one host to another: both ends. Each measurement has a key, which both ends
-// were told over the connections of the launch tree; whoever does not know it is not answered. All
-// of it is bounded in time and in bytes, and blocks: the process does nothing else meanwhile.
+// Measures the link between two hosts, with code for both ends. Both get the key of a measurement
+// over the launch tree; a peer without it gets no answer. Everything is bounded in time and bytes,
+// and blocks: the process does nothing else meanwhile.
 //
-// The one end sends packets by UDP that may not be split, of several sizes, then connects by TCP to
-// the same port number, says the key, makes round trips, and sends for a third of a second. The
-// other counts what comes.
+// The sender sends unfragmented UDP packets of several sizes, then connects by TCP to the same port
+// number, sends the key, makes round trips, and sends data for a third of a second. The receiver
+// counts what arrives.
 #pragma once
 
 #include <chrono>
@@ -13,22 +13,22 @@
 
 #include "absl/status/statusor.h"
 #include "base/unique_fd.h"
-#include "launcher/doctor/way.h"
+#include "launcher/doctor/link_measurement.h"
 
 namespace muster::launcher {
 
 inline constexpr std::size_t kProbeKeySize = 16;
 
-// Sockets at one address of this machine, from one port number of it for both, where measurements
-// of others arrive.
+// A TCP and a UDP socket at one address and port of this machine, which receive measurements from
+// others.
 class ProbePort {
  public:
-  // At `port` if that is free for TCP and UDP, else at any. An error says what could not be done.
+  // Opens `port` if it is free for TCP and UDP, else any port. An error says what failed.
   static absl::StatusOr<ProbePort> Open(const std::string& address, std::uint16_t port);
 
   std::uint16_t port() const { return port_; }
 
-  // Lets one measurement with this key take place; waits for it for `limit` at most.
+  // Serves one measurement with this key; waits at most `limit` for it.
   Arrival Receive(const std::string& key, std::chrono::milliseconds limit) const;
 
  private:
@@ -40,11 +40,10 @@ class ProbePort {
   base::UniqueFd datagrams_;
 };
 
-// Measures the way to a ProbePort that receives. At most 12 seconds.
-Way Probe(const std::string& address, std::uint16_t port, const std::string& key);
+// Measures the link to a ProbePort that receives. Takes at most 12 seconds.
+LinkMeasurement Probe(const std::string& address, std::uint16_t port, const std::string& key);
 
-// The largest packet that the interface with this address, which is one of this machine's, sends;
-// 0: unknown.
+// The MTU of the interface of this machine with this address; 0 if unknown.
 int MtuAt(const std::string& address);
 
 }  // namespace muster::launcher

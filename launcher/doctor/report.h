@@ -1,57 +1,69 @@
-// What `muster doctor` has found: the one value that its views print.
+// The findings of `muster doctor`, as one value for all its output formats.
 #pragma once
 
 #include <map>
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
+
 namespace muster::launcher {
 
 enum class Severity {
   kError,    // a job will fail, hang, or run many times slower
-  kWarning,  // it may, or runs slower than it could
+  kWarning,  // a job may fail, or runs slower than it could
   kNote,     // worth knowing
 };
 
 // "error", "warning", "note".
 const char* SeverityWord(Severity severity);
 
-// Something that is wrong. Each text is a sentence or more, without a line feed.
+// One problem. Each text is one or more sentences without a line feed.
 struct Finding {
   Severity severity = Severity::kNote;
-  std::string subject;             // "shared memory": the room that was looked into
-  std::string what;                // what is wrong, with its figures
-  std::string why;                 // why that matters to a job
+  std::string subject;             // what was checked: "shared memory"
+  std::string what;                // the problem, with its figures
+  std::string why;                 // why it matters to a job
   std::string remedy;              // what to do
   std::vector<std::string> hosts;  // where; empty: on this machine
 
   bool operator==(const Finding&) const = default;
 };
 
-// Something that was looked at and is as it should be.
-struct Fine {
+// A check that passed.
+struct Passed {
   std::string subject;
   std::string found;  // a phrase: "24 GiB, of which 23 GiB are free"
 
-  bool operator==(const Fine&) const = default;
+  bool operator==(const Passed&) const = default;
 };
 
 struct Report {
   std::vector<Finding> findings;
-  std::vector<Fine> fine;
-  // What hosts of one job should have alike, by name: "kernel" -> "6.1.0-28".
+  std::vector<Passed> fine;
+  // What should be equal on all hosts of a job, by name: "kernel" -> "6.1.0-28".
   std::map<std::string, std::string> versions;
 
   bool operator==(const Report&) const = default;
 };
 
-// The most severe first; among equals, in the order in which they were found.
+// Most severe first, otherwise in the order found.
 void SortFindings(Report& report);
 
-// Whether a job had better not be started.
+// Whether a job should not be started.
 bool HasErrors(const Report& report);
 
-// "64 MiB", "1.5 GiB", "500 B": a size for people.
+// "64 MiB", "1.5 GiB", "500 B".
 std::string Size(double bytes);
+
+// A doctor's report as text: findings first, then a short table of passed checks. At most 80
+// columns wide.
+
+// `of` is what was checked: "node0", "4 hosts". Findings keep their order.
+std::string ReportText(const Report& report, const std::string& of);
+
+// `text` in lines of at most 80 columns. The first line starts with `begin`, the others with
+// `indent` spaces. A word that is too long gets a line of its own.
+std::string Wrapped(absl::string_view begin, absl::string_view text, std::size_t indent);
 
 }  // namespace muster::launcher

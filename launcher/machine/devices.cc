@@ -1,8 +1,15 @@
 #include "launcher/machine/devices.h"
 
+#include <dirent.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <filesystem>
+#include <memory>
 #include <optional>
 #include <set>
+#include <system_error>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
@@ -11,12 +18,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 
 namespace muster::launcher {
 namespace {
 
 constexpr char kVariable[] = "CUDA_VISIBLE_DEVICES";
-// More than any machine has; what is above it is a slip of the finger.
+// More than any machine has; a larger index is a typo.
 constexpr int kMaxIndex = 4095;
 
 enum class Kind { kIndex, kGpu, kMig };
@@ -45,8 +53,9 @@ std::optional<int> ParseIndex(absl::string_view text) {
   return index;
 }
 
-// One entry of CUDA_VISIBLE_DEVICES. CUDA reads an index as strtoul() does, with a plus sign before
-// the digits or anything behind them (torch/cuda/__init__.py, _parse_visible_devices).
+// One entry of CUDA_VISIBLE_DEVICES. CUDA parses an index as strtoul() does: it allows a plus sign
+// before the digits and ignores anything after them (torch/cuda/__init__.py,
+// _parse_visible_devices).
 std::optional<std::string> ReadEntry(absl::string_view text) {
   if (KindOf(text) == Kind::kGpu || KindOf(text) == Kind::kMig) return std::string(text);
   absl::ConsumePrefix(&text, "+");
@@ -56,7 +65,7 @@ std::optional<std::string> ReadEntry(absl::string_view text) {
   return absl::StrCat(*index);
 }
 
-// The whole UUID of the MIG instance, if it is known.
+// The full UUID of the MIG instance; null if it is unknown.
 const std::string* FindMig(absl::string_view entry, const std::vector<GpuDevice>& gpus) {
   const std::string* found = nullptr;
   for (const GpuDevice& gpu : gpus) {
@@ -74,9 +83,9 @@ bool Exists(absl::string_view entry, const std::vector<GpuDevice>& gpus) {
   const auto knows_mig = [](const GpuDevice& gpu) { return !gpu.mig_uuids.empty(); };
   const auto lacks_uuid = [](const GpuDevice& gpu) { return gpu.uuid.empty(); };
   switch (KindOf(entry)) {
-    case Kind::kGpu:  // without NVML there may be no UUIDs to look it up among
+    case Kind::kGpu:  // without NVML the UUIDs may be unknown
       return std::any_of(gpus.begin(), gpus.end(), lacks_uuid);
-    case Kind::kMig:  // the same; and "MIG-<GPU UUID>/1/0", the spelling of older drivers
+    case Kind::kMig:  // the same; "MIG-<GPU UUID>/1/0" is older drivers' spelling
       return absl::StrContains(entry, '/') || std::none_of(gpus.begin(), gpus.end(), knows_mig);
     case Kind::kIndex:
       break;
@@ -84,7 +93,7 @@ bool Exists(absl::string_view entry, const std::vector<GpuDevice>& gpus) {
   return false;
 }
 
-// Why `entry` is none of `gpus`: a clause behind "names device X, ".
+// Why `entry` names none of `gpus`: a clause to follow "names device X, ".
 std::string WhyUnknown(absl::string_view entry, const std::vector<GpuDevice>& gpus) {
   if (KindOf(entry) != Kind::kIndex) {
     return "which is not one device of this machine; `nvidia-smi -L` lists them";
@@ -94,8 +103,7 @@ std::string WhyUnknown(absl::string_view entry, const std::vector<GpuDevice>& gp
              : absl::StrCat("but this machine has devices 0 to ", gpus.size() - 1, " only");
 }
 
-// The entries of --devices with their ranges written out. Errors are phrases, as for
-// CheckDevices().
+// The entries of --devices with ranges expanded. Errors are phrases, as in CheckDevices().
 absl::StatusOr<std::vector<std::string>> ExpandRanges(absl::string_view text) {
   std::vector<std::string> entries;
   for (const absl::string_view item : SplitList(text)) {
@@ -119,7 +127,7 @@ absl::StatusOr<std::vector<std::string>> ExpandRanges(absl::string_view text) {
     for (int index = *first; index <= *last; ++index) entries.push_back(absl::StrCat(index));
   }
   if (entries.empty()) {
-    return absl::InvalidArgumentError("names no device; write a list such as 0-3,6");
+    return absl::InvalidArgumentError("is empty; write a list such as 0-3,6");
   }
   return entries;
 }
@@ -157,7 +165,7 @@ const GpuDevice* FindDevice(absl::string_view entry, const std::vector<GpuDevice
             ? mig != nullptr && std::count(gpu.mig_uuids.begin(), gpu.mig_uuids.end(), *mig) > 0
             : index == gpu.index;
     if (!matches) continue;
-    if (found != nullptr) return nullptr;  // the beginning of two UUIDs
+    if (found != nullptr) return nullptr;  // a prefix of two UUIDs
     found = &gpu;
   }
   return found;
@@ -205,7 +213,7 @@ absl::StatusOr<std::vector<std::string>> CheckDevices(absl::string_view text,
   for (const std::string& entry : *entries) {
     if (left.count(CanonicalDevice(entry, gpus)) > 0) continue;
     return refuse("names device ", entry, ", which ", kVariable, "=", variable->second,
-                  " does not leave; unset it or choose among its devices");
+                  " excludes; unset it or choose among its devices");
   }
   return entries;
 }
@@ -213,7 +221,7 @@ absl::StatusOr<std::vector<std::string>> CheckDevices(absl::string_view text,
 std::string DevicesNote(absl::string_view text, const std::vector<GpuDevice>& gpus) {
   if (!gpus.empty()) return "";
   return absl::StrCat("--devices=", text,
-                      " is not checked, because this machine shows no NVIDIA device");
+                      " is not checked, because this machine has no NVIDIA device");
 }
 
 absl::StatusOr<std::string> DeviceOfRank(int local_rank, const Environment& environment) {
@@ -226,6 +234,143 @@ absl::StatusOr<std::string> DeviceOfRank(int local_rank, const Environment& envi
   return absl::InvalidArgumentError(absl::StrCat(
       "--virtual-local-rank finds no device for local rank ", local_rank, ": ", kVariable, "=",
       variable->second, " names ", entries.size(), "; name one for each worker"));
+}
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// Sorted names in the directory that consist of `prefix` and a number.
+std::vector<std::string> Numbered(const fs::path& directory, absl::string_view prefix) {
+  std::vector<std::string> names;
+  const std::unique_ptr<DIR, int (*)(DIR*)> nodes(::opendir(directory.c_str()), ::closedir);
+  while (const dirent* const entry = nodes == nullptr ? nullptr : ::readdir(nodes.get())) {
+    absl::string_view number = entry->d_name;
+    if (absl::ConsumePrefix(&number, prefix) && !number.empty() &&
+        std::all_of(number.begin(), number.end(), absl::ascii_isdigit)) {
+      names.emplace_back(entry->d_name);
+    }
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+// The driver of a /sys/class/drm/renderD128, such as "amdgpu"; empty if unknown.
+std::string DriverOf(const fs::path& device) {
+  std::error_code error;
+  return fs::read_symlink(device / "device" / "driver", error).filename().string();
+}
+
+// One vendor's devices: how they are found, and how users select among them.
+struct Maker {
+  const char* kind;
+  // The name of their device nodes without its number; with `is_sign`, the full name of one node
+  // that stands for all devices.
+  const char* prefix;
+  bool is_sign;
+  std::vector<const char*> variables;
+};
+
+const std::vector<Maker>& Makers() {
+  static const std::vector<Maker> makers = {
+      {"AMD GPUs",
+       "kfd",
+       true,
+       {"HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"}},
+      {"Ascend NPUs", "davinci", false, {"ASCEND_RT_VISIBLE_DEVICES"}},
+      {"Gaudi accelerators", "hl", false, {"HABANA_VISIBLE_MODULES", "HABANA_VISIBLE_DEVICES"}},
+      {"Neuron devices", "neuron", false, {"NEURON_RT_VISIBLE_CORES"}},
+      {"Cambricon MLUs", "cambricon_dev", false, {"MLU_VISIBLE_DEVICES"}},
+      {"Moore Threads GPUs", "mtgpu.", false, {"MUSA_VISIBLE_DEVICES"}},
+      {"TPU chips", "accel", false, {"TPU_VISIBLE_CHIPS", "TPU_VISIBLE_DEVICES"}},
+      {"Jetson's integrated NVIDIA GPU", "nvhost-gpu", true, {"CUDA_VISIBLE_DEVICES"}},
+      {"Jetson's integrated NVIDIA GPU", "nvgpu", true, {"CUDA_VISIBLE_DEVICES"}},
+      {"GPUs of Windows (WSL2) that NVML does not report", "dxg", true, {"CUDA_VISIBLE_DEVICES"}},
+  };
+  return makers;
+}
+
+// Applies the user's selection to `found`; false if it hides all devices.
+bool Choose(const std::vector<const char*>& variables, const Environment& environment,
+            Accelerator& found) {
+  for (const char* const variable : variables) {
+    const auto value = environment.find(variable);
+    if (value == environment.end()) continue;
+    const absl::string_view text = absl::StripAsciiWhitespace(value->second);
+    if (text.empty() || text == "-1") return false;
+    if (text == "all") continue;
+    const std::vector<absl::string_view> names = absl::StrSplit(text, ',', absl::SkipEmpty());
+    found.count = static_cast<int>(names.size());
+    found.chosen_by = absl::StrCat(variable, "=", text);
+    return true;
+  }
+  return true;
+}
+
+bool IsSet(const Environment& environment, absl::string_view prefix) {
+  return std::any_of(environment.begin(), environment.end(), [prefix](const auto& variable) {
+    return absl::StartsWith(variable.first, prefix);
+  });
+}
+
+}  // namespace
+
+bool HasWslGpu(const std::string& device_dir) {
+  return ::access(absl::StrCat(device_dir, "/dxg").c_str(), F_OK) == 0;
+}
+
+std::optional<Accelerator> FindAccelerator(const Environment& environment,
+                                           const AcceleratorSources& sources) {
+  const fs::path dev = sources.device_dir, classes = fs::path(sources.sysfs) / "class";
+  const auto found = [&](Accelerator device, const std::vector<const char*>& variables) {
+    return Choose(variables, environment, device) ? std::optional(std::move(device)) : std::nullopt;
+  };
+  for (const Maker& maker : Makers()) {
+    const std::vector<std::string> nodes =
+        maker.is_sign ? std::vector<std::string>() : Numbered(dev, maker.prefix);
+    const std::string node = maker.is_sign ? maker.prefix : nodes.empty() ? "" : nodes.front();
+    if (node.empty() || ::access((dev / node).c_str(), F_OK) != 0) continue;
+    Accelerator device{.kind = maker.kind,
+                       .node = absl::StrCat("/dev/", node),
+                       .count = static_cast<int>(nodes.size())};
+    if (node == "kfd") {
+      // Each GPU has a render node, but so have GPUs of other vendors.
+      for (const std::string& render : Numbered(dev / "dri", "renderD")) {
+        const std::string driver = DriverOf(classes / "drm" / render);
+        if (driver.empty() || driver == "amdgpu") ++device.count;
+      }
+    }
+    return found(std::move(device), maker.variables);
+  }
+  // Integrated Intel graphics use i915 as well, so i915 counts only if the user selects devices.
+  Accelerator intel{.kind = "Intel GPUs"};
+  for (const std::string& render : Numbered(dev / "dri", "renderD")) {
+    const std::string driver = DriverOf(classes / "drm" / render);
+    if (driver != "xe" && !(driver == "i915" && IsSet(environment, "ZE_AFFINITY_MASK"))) continue;
+    if (intel.node.empty()) intel.node = absl::StrCat("/dev/dri/", render);
+    ++intel.count;
+  }
+  if (!intel.node.empty()) return found(std::move(intel), {"ZE_AFFINITY_MASK"});
+  // Gaudi's nodes since 2023. Laptop NPUs share the directory, but no framework trains on them.
+  Accelerator accel{.kind = "accelerators"};
+  for (const std::string& node : Numbered(dev / "accel", "accel")) {
+    const std::string driver = DriverOf(classes / "accel" / node);
+    if (driver == "intel_vpu" || driver == "ivpu" || driver == "amdxdna") continue;
+    if (driver == "habanalabs") accel.kind = "Gaudi accelerators";
+    if (accel.node.empty()) accel.node = absl::StrCat("/dev/accel/", node);
+    ++accel.count;
+  }
+  if (!accel.node.empty()) {
+    return found(std::move(accel), {"HABANA_VISIBLE_MODULES", "HABANA_VISIBLE_DEVICES"});
+  }
+  // vfio devices may be anything, unless the environment says that they are TPUs.
+  if (const auto chips = Numbered(dev / "vfio", ""); !chips.empty() && IsSet(environment, "TPU_")) {
+    return found({.kind = "TPU chips",
+                  .node = absl::StrCat("/dev/vfio/", chips.front()),
+                  .count = static_cast<int>(chips.size())},
+                 {"TPU_VISIBLE_CHIPS", "TPU_VISIBLE_DEVICES"});
+  }
+  return std::nullopt;
 }
 
 }  // namespace muster::launcher

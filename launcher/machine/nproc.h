@@ -1,49 +1,85 @@
 // How many workers a node runs.
 #pragma once
 
+#include <optional>
+#include <set>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "launcher/environment.h"
+
+#include "launcher/machine/devices.h"
+#include "launcher/machine/environment.h"
 #include "launcher/machine/nvml.h"
 
 namespace muster::launcher {
 
-// What this machine has. A value, so that a test can simulate another machine.
+// This machine's resources. A value, so that a test can simulate another machine.
 struct Machine {
-  // CPUs this process may run on (its affinity mask), not the CPUs that exist.
+  // CPUs that this process can use under its affinity mask and cgroup quotas (CountCpus), not the
+  // CPUs that exist.
   int cpus = 1;
-  // NVIDIA device nodes, whatever CUDA_VISIBLE_DEVICES says.
+  // NVIDIA device nodes, regardless of CUDA_VISIBLE_DEVICES.
   int nvidia_devices = 0;
-  // Tells more about these devices, but slowly, so it is called only when needed (GpusOf()). Null:
-  // only their number is known.
+  // Details of these devices. Slow, so called only when needed (GpusOf()). Null: only the number of
+  // devices is known.
   GpuList (*list_gpus)() = nullptr;
+  // GPUs have no device nodes of their own (WSL2): only list_gpus finds them.
+  bool hides_nodes = false;
+  // Finds an accelerator that is not counted (devices.h). Null: there is none.
+  std::optional<Accelerator> (*find_accelerator)(const Environment& environment) = nullptr;
 };
 
-// Looks at this machine: sched_getaffinity(), and the device nodes /dev/nvidia0, /dev/nvidia1, ...
-// Its list_gpus asks NVML once, and knows the answer afterwards.
+// Inspects this machine: sched_getaffinity(), CPU quotas, and the device nodes /dev/nvidia0,
+// /dev/nvidia1, ... Its list_gpus asks NVML once and caches the result.
 Machine LookAtMachine();
 
-// The machine's GPUs, whatever CUDA_VISIBLE_DEVICES says.
+// The machine's GPUs, regardless of CUDA_VISIBLE_DEVICES.
 GpuList GpusOf(const Machine& machine);
 
-// One line for the user when NVML does not tell of all GPUs of a machine that has some, else empty.
+// One line for the user if NVML does not report all GPUs, else empty.
 std::string GpuTroubleNote(const Machine& machine);
 
-// The number of GPUs that workers may use: those that CUDA_VISIBLE_DEVICES leaves (VisibleDevices()
-// in devices.h).
+// The number of GPUs that CUDA_VISIBLE_DEVICES leaves for workers (VisibleDevices() in devices.h).
 int CountGpus(const Machine& machine, const Environment& environment);
 
-// Reads --nproc-per-node: a number from 1 up, `cpu`, `gpu` or `auto` (GPUs if there are any, else
-// CPUs); only the last two look for GPUs. An error's message is a phrase that follows the text it
-// is about.
+// Parses --nproc-per-node: a number from 1, `cpu`, `gpu` or `auto`. `auto` means GPUs if there are
+// any, else CPUs; it is an error if another accelerator would stay idle. Only `gpu` and `auto` look
+// for GPUs. An error's message is a phrase that follows the parsed text.
 absl::StatusOr<int> ParseNproc(absl::string_view text, const Machine& machine,
                                const Environment& environment);
 
-// One line for the user when ParseNproc() believed CUDA_VISIBLE_DEVICES about GPUs that this
-// machine does not show; else empty.
+// One line for the user: what `auto` counted, or that `gpu` trusted CUDA_VISIBLE_DEVICES although
+// this machine shows no GPU. Else empty.
 std::string NprocNote(absl::string_view text, const Machine& machine,
                       const Environment& environment);
+
+// CPU sets in the kernel's notation: "0-3,8".
+
+// CPU numbers as the kernel counts them; there may be more than 1024.
+using CpuList = std::set<int>;
+
+// Parses a *list file of /sys, with or without the newline; an empty text means no CPUs. nullopt if
+// it is malformed.
+std::optional<CpuList> ParseCpuList(absl::string_view text);
+
+// "0-3,8": consecutive numbers become ranges.
+std::string PrintCpuList(const CpuList& cpus);
+
+// The CPUs in this process's affinity mask, which cpusets and taskset narrow.
+CpuList AllowedCpus();
+
+// The CPU time that this process's control groups allow.
+
+// The quota of one control group, from the files in its directory (version 2 or 1), in CPU seconds
+// per second, such as 1.5; nullopt if it has none.
+std::optional<double> CpuQuotaIn(const std::string& directory);
+
+// The lowest quota of this process's groups and their ancestors; nullopt if there is none.
+std::optional<double> CpuQuota();
+
+// The number of CPUs for counting workers: those in the affinity mask, or the quota rounded up if
+// that is less. At least one.
+int CountCpus(int allowed, std::optional<double> quota);
 
 }  // namespace muster::launcher

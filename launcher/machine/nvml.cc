@@ -1,6 +1,7 @@
 #include "launcher/machine/nvml.h"
 
 #include <dirent.h>
+#include <dlfcn.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -17,7 +18,101 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 
+#include "launcher/machine/devices.h"
+
 namespace muster::launcher {
+namespace {
+
+template <typename Function>
+void Find(void* library, const char* name, Function& function) {
+  function = reinterpret_cast<Function>(dlsym(library, name));
+}
+
+NvmlFunctions FindFunctions(void* library) {
+  NvmlFunctions found;
+  Find(library, "nvmlInit_v2", found.init_v2);
+  Find(library, "nvmlShutdown", found.shutdown);
+  Find(library, "nvmlErrorString", found.error_string);
+  Find(library, "nvmlSystemGetDriverVersion", found.system_driver_version);
+  Find(library, "nvmlDeviceGetCount_v2", found.count_v2);
+  Find(library, "nvmlDeviceGetHandleByIndex_v2", found.handle_by_index_v2);
+  Find(library, "nvmlDeviceGetUUID", found.uuid);
+  Find(library, "nvmlDeviceGetName", found.name);
+  Find(library, "nvmlDeviceGetPciInfo_v3", found.pci_info_v3);
+  Find(library, "nvmlDeviceGetMinorNumber", found.minor_number);
+  Find(library, "nvmlDeviceGetMigMode", found.mig_mode);
+  Find(library, "nvmlDeviceGetMaxMigDeviceCount", found.max_mig_device_count);
+  Find(library, "nvmlDeviceGetMigDeviceHandleByIndex", found.mig_device_handle_by_index);
+  Find(library, "nvmlDeviceGetMemoryInfo", found.memory_info);
+  Find(library, "nvmlDeviceGetTemperature", found.temperature);
+  Find(library, "nvmlDeviceGetTotalEccErrors", found.total_ecc_errors);
+  Find(library, "nvmlDeviceGetRemappedRows", found.remapped_rows);
+  Find(library, "nvmlDeviceGetRetiredPagesPendingStatus", found.retired_pages_pending);
+  // Newer drivers call them event reasons but keep this symbol.
+  Find(library, "nvmlDeviceGetCurrentClocksThrottleReasons", found.throttle_reasons);
+  return found;
+}
+
+}  // namespace
+
+NvmlLibrary::NvmlLibrary(std::string path, Handle library)
+    : path_(std::move(path)),
+      library_(std::move(library)),
+      functions_(FindFunctions(library_.get())) {}
+
+absl::StatusOr<std::unique_ptr<NvmlLibrary>> NvmlLibrary::Load(const std::string& path) {
+  Handle handle(dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL),
+                [](void* library) { dlclose(library); });
+  if (handle == nullptr) {
+    // dlerror() begins with the library's name.
+    return absl::NotFoundError(
+        absl::StrCat("NVML cannot be loaded: ", dlerror(),
+                     "; containers have it with NVIDIA_DRIVER_CAPABILITIES=compute,utility"));
+  }
+  std::unique_ptr<NvmlLibrary> library(new NvmlLibrary(path, std::move(handle)));
+  const NvmlFunctions& call = library->functions_;
+  if (!call.init_v2 || !call.shutdown || !call.count_v2 || !call.handle_by_index_v2 || !call.uuid) {
+    return absl::UnavailableError(absl::StrCat(path, " is not NVML, or too old"));
+  }
+  const NvmlResult result = call.init_v2();
+  if (result != kNvmlSuccess) {
+    return absl::UnavailableError(
+        absl::StrCat(path, " does not start: ", library->ErrorText(result)));
+  }
+  library->initialized_ = true;
+  return library;
+}
+
+NvmlLibrary::~NvmlLibrary() {
+  if (initialized_) functions_.shutdown();
+}
+
+absl::StatusOr<NvmlLibrary::Devices> NvmlLibrary::ListDevices() const {
+  unsigned count = 0;
+  if (const NvmlResult counted = functions_.count_v2(&count); counted != kNvmlSuccess) {
+    return absl::UnavailableError(
+        absl::StrCat(path_, " does not count its devices: ", ErrorText(counted)));
+  }
+  Devices devices;
+  for (unsigned i = 0; i < count; ++i) {
+    NvmlDevice device = nullptr;
+    const NvmlResult got = functions_.handle_by_index_v2(i, &device);
+    if (got == kNvmlSuccess) {
+      devices.answering.push_back(device);
+    } else if (got != kNvmlNoPermission) {
+      absl::StrAppend(&devices.trouble, devices.trouble.empty() ? "" : "; ", "device ", i, " of ",
+                      count, " does not answer: ", ErrorText(got));
+    }
+  }
+  return devices;
+}
+
+std::string NvmlLibrary::ErrorText(NvmlResult result) const {
+  const char* const text = functions_.error_string ? functions_.error_string(result) : nullptr;
+  return text == nullptr ? absl::StrCat("NVML error ", result)
+                         : absl::StrCat(text, " (NVML error ", result, ")");
+}
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -44,13 +139,13 @@ absl::StatusOr<GpuList> ListByNvml(const std::string& path) {
   return list;
 }
 
-// The minor numbers of the device nodes, in order.
+// The sorted minor numbers of the device nodes.
 std::vector<int> DeviceNodes(const std::string& directory) {
   std::vector<int> minors;
   const std::unique_ptr<DIR, int (*)(DIR*)> nodes(::opendir(directory.c_str()), ::closedir);
   while (const dirent* entry = nodes == nullptr ? nullptr : ::readdir(nodes.get())) {
     absl::string_view rest = entry->d_name;
-    // nvidiactl and nvidia-uvm stand beside the numbered nodes.
+    // Skips nvidiactl and nvidia-uvm.
     if (!absl::ConsumePrefix(&rest, "nvidia")) continue;
     int minor = 0;
     const bool digits = std::all_of(rest.begin(), rest.end(), absl::ascii_isdigit);
@@ -60,7 +155,7 @@ std::vector<int> DeviceNodes(const std::string& directory) {
   return minors;
 }
 
-// Reads lines such as "GPU UUID: \t GPU-8932f937-...".
+// Parses lines such as "GPU UUID: \t GPU-8932f937-...".
 GpuDevice ParseInformation(const fs::path& path) {
   GpuDevice gpu;
   std::ifstream file(path);
@@ -70,7 +165,7 @@ GpuDevice ParseInformation(const fs::path& path) {
     const absl::string_view key = absl::string_view(line).substr(0, colon);
     const absl::string_view value =
         absl::StripAsciiWhitespace(absl::string_view(line).substr(colon + 1));
-    // The driver writes question marks until somebody has opened the device.
+    // The driver writes question marks until the device is first opened.
     if (key == "GPU UUID" && !absl::StrContains(value, '?')) gpu.uuid = std::string(value);
     if (key == "Bus Location") gpu.pci_bus_id = SysfsBusId(std::string(value));
     if (key == "Device Minor" && !absl::SimpleAtoi(value, &gpu.minor)) gpu.minor = -1;
@@ -81,8 +176,10 @@ GpuDevice ParseInformation(const fs::path& path) {
 }  // namespace
 
 GpuList ListGpus(const GpuSources& sources) {
-  if (CountGpuNodes(sources) == 0) return {};
+  const bool is_wsl = HasWslGpu(sources.device_dir);
+  if (CountGpuNodes(sources) == 0 && !is_wsl) return {};
   absl::StatusOr<GpuList> list = ListByNvml(sources.library);
+  if (is_wsl && absl::IsNotFound(list.status())) list = ListByNvml(sources.wsl_library);
   if (list.ok()) return *std::move(list);
   const bool absent = absl::IsNotFound(list.status());
   return {ListGpusByFiles(sources), absent ? "" : std::string(list.status().message())};
@@ -90,7 +187,7 @@ GpuList ListGpus(const GpuSources& sources) {
 
 std::vector<GpuDevice> ListGpusByFiles(const GpuSources& sources) {
   const std::vector<int> minors = DeviceNodes(sources.device_dir);
-  // In a container the files may be those of the whole machine, or not be there.
+  // In a container these files may describe the whole machine, or be missing.
   std::vector<GpuDevice> gpus;
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(sources.driver_dir, error)) {
@@ -101,7 +198,7 @@ std::vector<GpuDevice> ListGpusByFiles(const GpuSources& sources) {
     gpus.clear();
     for (const int minor : minors) gpus.push_back({.minor = minor});
   }
-  // Equally long in one spelling, so that the texts sort as the addresses do.
+  // All have the same length, so text order is address order.
   std::sort(gpus.begin(), gpus.end(), [](const GpuDevice& a, const GpuDevice& b) {
     return a.pci_bus_id != b.pci_bus_id ? a.pci_bus_id < b.pci_bus_id : a.minor < b.minor;
   });
@@ -121,7 +218,7 @@ GpuDevice DescribeGpu(const NvmlLibrary& nvml, NvmlDevice device) {
   if (call.minor_number && call.minor_number(device, &minor) == kNvmlSuccess) {
     gpu.minor = static_cast<int>(minor);
   }
-  // A driver before MIG lacks these functions, a GPU without MIG answers "not supported".
+  // A driver older than MIG lacks these functions; a GPU without MIG answers "not supported".
   unsigned mode = 0;
   unsigned pending = 0;
   unsigned slots = 0;
@@ -132,7 +229,7 @@ GpuDevice DescribeGpu(const NvmlLibrary& nvml, NvmlDevice device) {
   }
   for (unsigned slot = 0; slot < slots; ++slot) {
     NvmlDevice instance = nullptr;
-    // Slots need not be filled in order.
+    // Slots may have gaps.
     if (call.mig_device_handle_by_index(device, slot, &instance) != kNvmlSuccess) continue;
     gpu.mig_uuids.push_back(Uuid(call, instance));
   }
@@ -145,7 +242,7 @@ int CountGpuNodes(const GpuSources& sources) {
 
 std::string SysfsBusId(const std::string& nvml_bus_id) {
   std::string id = absl::AsciiStrToLower(nvml_bus_id);
-  // NVML writes the domain with eight digits, the kernel with as many as it needs, at least four.
+  // NVML writes the domain with eight digits, the kernel with at least four.
   const std::size_t domain = id.find(':');
   if (domain == std::string::npos) return id;
   std::size_t zeros = 0;

@@ -1,25 +1,31 @@
 #include "launcher/replay/event_file.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <map>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/time.h"
+
 #include "base/json.h"
-#include "base/phrases.h"
-#include "launcher/report/event_schema.h"
-#include "launcher/report/event_table.h"
+#include "base/text.h"
+#include "launcher/replay/agent_event.h"
 
 namespace muster::launcher {
 namespace {
 
 using base::Json;
 
-// Numbers have been checked against the table.
+// The line was checked against the table before.
 int IntOf(const Json& line, const char* name, int otherwise) {
   const auto found = line.find(name);
   return found == line.end() ? otherwise : found->get<int>();
@@ -58,7 +64,7 @@ LoggedEvent EventOf(const Json& line, AgentEventKind kind) {
   return event;
 }
 
-// One log while it is read, line by line.
+// Reads one log, line by line.
 class Reading {
  public:
   explicit Reading(const std::string& name) : name_(name) {}
@@ -67,12 +73,12 @@ class Reading {
     if (text.empty()) return absl::OkStatus();
     const Json line = base::ParseJson({text.data(), text.size()});
     if (line.is_discarded() && !is_whole) {
-      Note("its last line was torn off");
+      Note("its last line is incomplete");
       return absl::OkStatus();
     }
     absl::Status status = CheckVersion(line);
     if (!status.ok()) return status;
-    status = line.is_discarded() ? absl::InvalidArgumentError("the line is no JSON")
+    status = line.is_discarded() ? absl::InvalidArgumentError("the line is not JSON")
                                  : CheckEventLine(line, MoreFields::kIgnored);
     if (absl::IsNotFound(status)) {
       ++unknown_[TextOf(line, "event")];
@@ -87,7 +93,7 @@ class Reading {
   EventFile Finish() && {
     if (unread_ > 0) {
       Note(absl::StrCat(base::Count(unread_, "line"),
-                        unread_ == 1 ? " is no event and is" : " are no events and are",
+                        unread_ == 1 ? " is not an event and is" : " are not events and are",
                         " left out (", first_unread_, ")"));
     }
     if (!unknown_.empty()) {
@@ -110,7 +116,7 @@ class Reading {
     file_.notes.push_back(absl::StrCat(name_, ": ", sentence));
   }
 
-  // Before anything else, as a newer version may say it all in other fields.
+  // Checked first, as a newer version may use other fields.
   absl::Status CheckVersion(const Json& line) const {
     if (!line.is_object()) return absl::OkStatus();
     const auto version = line.find("version");
@@ -136,8 +142,8 @@ class Reading {
   const std::string name_;
   EventFile file_;
   std::map<std::string, std::size_t> index_;  // of file_.nodes, by node
-  std::set<std::string> opened_;              // the nodes whose logs begin in this file
-  std::map<std::string, int> unknown_;        // how many events of each name
+  std::set<std::string> opened_;              // nodes whose first line is in this file
+  std::map<std::string, int> unknown_;        // unknown events: how many of each name
   std::size_t unread_ = 0;
   std::string first_unread_;
 };
@@ -157,10 +163,198 @@ absl::StatusOr<EventFile> ReadEvents(const std::string& name, absl::string_view 
   if (file.nodes.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("read the event log ", name,
-                     ": there is no event in it; give files that muster run "
-                     "--event-log=FILE has written"));
+                     ": it has no events; give files written by muster run --event-log=FILE"));
   }
   return file;
+}
+
+namespace {
+
+using base::Json;
+using Type = EventFieldRow::Type;
+
+// Limits that keep sums within nanoseconds: 200 years, and 30 years of uptime.
+constexpr absl::Duration kLatest = absl::Hours(200 * 365 * 24);
+constexpr double kLongestUptime = 1e9;
+
+bool IsNodeId(absl::string_view text) {
+  if (text.empty() || text.size() > 64 || !absl::ascii_isalnum(text[0])) return false;
+  for (const char c : text) {
+    if (!absl::ascii_isalnum(c) && c != '.' && c != '_' && c != '-') return false;
+  }
+  return true;
+}
+
+// Whether the text matches the field's regular expression.
+bool FitsPattern(EventField field, absl::string_view text) {
+  switch (field) {
+    case EventField::kTime: {
+      absl::Time time;
+      return text.size() == 24 && text[10] == 'T' && text[19] == '.' &&
+             absl::ParseTime("%Y-%m-%dT%H:%M:%E3SZ", text, &time, nullptr) &&
+             time >= absl::UnixEpoch() && time < absl::UnixEpoch() + kLatest;
+    }
+    case EventField::kIncarnation:
+      return text.size() == 16 &&
+             text.find_first_not_of("0123456789abcdef") == absl::string_view::npos;
+    case EventField::kNode:
+      return IsNodeId(text);
+    default:
+      return true;
+  }
+}
+
+bool Fits(const EventFieldRow& row, const Json& value) {
+  switch (row.type) {
+    case Type::kText:
+      return value.is_string() && FitsPattern(row.field, value.get_ref<const std::string&>());
+    case Type::kInteger:
+      // Muster writes no larger number.
+      return value.is_number_integer() &&
+             (!value.is_number_unsigned() || value.get<std::uint64_t>() <= INT32_MAX) &&
+             value.get<std::int64_t>() >= row.minimum;
+    case Type::kNumber:
+      return value.is_number() && value.get<double>() >= static_cast<double>(row.minimum) &&
+             value.get<double>() <= kLongestUptime;
+  }
+  return false;
+}
+
+absl::Status Wrong(absl::string_view event, absl::string_view what) {
+  return absl::InvalidArgumentError(absl::StrCat(event, " ", what));
+}
+
+// Checks that all of `wanted` are present, and that the present ones of `known` are valid.
+absl::Status CheckFields(absl::string_view event, const Json& line, EventFields wanted,
+                         EventFields known) {
+  for (const EventFieldRow& row : EventFieldTable()) {
+    if ((known & In(row.field)) == 0) continue;
+    const auto found = line.find(row.name);
+    if (found == line.end()) {
+      if ((wanted & In(row.field)) != 0) return Wrong(event, absl::StrCat("has no ", row.name));
+    } else if (!Fits(row, *found)) {
+      return Wrong(event, absl::StrCat("has a ", row.name, " that is none"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::vector<std::string> CauseWords(const EventRow& row) {
+  return absl::StrSplit(row.cause_words, '|', absl::SkipEmpty());
+}
+
+bool HasCauseOf(const EventRow& row, const Json& line) {
+  const std::vector<std::string> words = CauseWords(row);
+  return words.empty() || std::find(words.begin(), words.end(), line["cause"]) != words.end();
+}
+
+absl::Status CheckNoMore(const EventRow& row, const Json& line, EventFields known) {
+  for (const auto& [name, value] : line.items()) {
+    bool is_known = false;
+    for (const EventFieldRow& field : EventFieldTable()) {
+      is_known = is_known || (field.name == name && (known & In(field.field)) != 0);
+    }
+    if (!is_known) return Wrong(row.name, absl::StrCat("has a ", name));
+  }
+  return absl::OkStatus();
+}
+
+std::string FieldRef(const EventFieldRow& row) {
+  return absl::StrCat("#/$defs/", row.name);
+}
+
+Json SchemaOf(const EventFieldRow& row) {
+  Json schema;
+  schema["description"] = row.what;
+  schema["type"] = row.type == Type::kText      ? "string"
+                   : row.type == Type::kInteger ? "integer"
+                                                : "number";
+  if (row.type != Type::kText) schema["minimum"] = row.minimum;
+  if (!row.pattern.empty()) schema["pattern"] = row.pattern;
+  return schema;
+}
+
+Json SchemaOf(const EventRow& row) {
+  Json schema;
+  schema["description"] = row.what;
+  schema["type"] = "object";
+  schema["required"] = Json::array();
+  for (const EventFieldRow& field : EventFieldTable()) {
+    const EventFields bit = In(field.field);
+    if (((kCommonFields | row.always | row.sometimes) & bit) == 0) continue;
+    const std::string name(field.name);
+    if (((kCommonFields | row.always) & bit) != 0) schema["required"].push_back(name);
+    Json& property = schema["properties"][name];
+    property = {{"$ref", FieldRef(field)}};
+    if (field.field == EventField::kEvent) property["const"] = row.name;
+    if (field.field == EventField::kVersion) property["const"] = kEventLogVersion;
+    if (field.field == EventField::kCause) property["description"] = row.cause;
+    if (field.field == EventField::kCause && !row.cause_words.empty()) {
+      property["enum"] = CauseWords(row);
+    }
+  }
+  schema["additionalProperties"] = false;
+  return schema;
+}
+
+}  // namespace
+
+absl::Status CheckEventLine(const Json& line, MoreFields more) {
+  if (!line.is_object()) return Wrong("the line", "is not a JSON object");
+  absl::Status status = CheckFields("the line", line, kCommonFields, kCommonFields);
+  if (!status.ok()) return status;
+  const std::string& event = line.find("event")->get_ref<const std::string&>();
+  const EventRow* const row = FindEvent(event);
+  if (row == nullptr) return absl::NotFoundError(absl::StrCat("there is no event '", event, "'"));
+  const EventFields known = kCommonFields | row->always | row->sometimes;
+  status = CheckFields(row->name, line, row->always, known);
+  if (!status.ok()) return status;
+  if (!HasCauseOf(*row, line)) return Wrong(row->name, "has a cause that is none");
+  return more == MoreFields::kIgnored ? status : CheckNoMore(*row, line, known);
+}
+
+Json EventSchema() {
+  Json schema;
+  schema["$schema"] = "https://json-schema.org/draft/2020-12/schema";
+  schema["title"] = absl::StrCat("A line of Muster's event log, version ", kEventLogVersion);
+  schema["oneOf"] = Json::array();
+  for (const EventRow& row : EventTable()) schema["oneOf"].push_back(SchemaOf(row));
+  for (const EventFieldRow& row : EventFieldTable()) {
+    schema["$defs"][std::string(row.name)] = SchemaOf(row);
+  }
+  return schema;
+}
+
+std::string EventFieldsInMarkdown() {
+  std::string text = "| field | type | what it is |\n|---|---|---|\n";
+  for (const EventFieldRow& row : EventFieldTable()) {
+    const char* const type = row.type == Type::kText      ? "text"
+                             : row.type == Type::kInteger ? "integer"
+                                                          : "number";
+    absl::StrAppend(&text, "| `", row.name, "` | ", type, " | ", row.what, " |\n");
+  }
+  return text;
+}
+
+std::string EventsInMarkdown() {
+  std::string text =
+      "| event | when | beyond the first five fields | `cause` |\n|---|---|---|---|\n";
+  for (const EventRow& row : EventTable()) {
+    std::vector<std::string> fields;
+    for (const EventFieldRow& field : EventFieldTable()) {
+      if ((row.always & In(field.field)) != 0) fields.push_back(absl::StrCat("`", field.name, "`"));
+      if ((row.sometimes & In(field.field)) != 0) {
+        fields.push_back(absl::StrCat("`", field.name, "` (not always)"));
+      }
+    }
+    std::string cause(row.cause);
+    if (!row.cause_words.empty()) {
+      absl::StrAppend(&cause, ": `", absl::StrJoin(CauseWords(row), "`, `"), "`");
+    }
+    absl::StrAppend(&text, "| `", row.name, "` | ", row.what, " | ", absl::StrJoin(fields, ", "),
+                    " | ", cause, " |\n");
+  }
+  return text;
 }
 
 }  // namespace muster::launcher

@@ -2,17 +2,20 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
-#include "launcher/replay/gaps.h"
-#include "launcher/replay/incidents.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+#include "base/text.h"
 
 namespace muster::launcher {
 namespace {
 
 using enum AgentEventKind;
 
-// No node has more; a log that says so is not believed.
+// The maximum of a node; a larger number in a log is clamped.
 constexpr int kMostWorkers = 65'536;
 
 using Rounds = std::map<rendezvous::RoundNumber, RoundSpan>;
@@ -21,7 +24,7 @@ void Least(std::optional<Offset>& value, Offset other) {
   value = value ? std::min(*value, other) : other;
 }
 
-// One node's events, put where they belong.
+// Adds one node's events to the timeline.
 class NodePass {
  public:
   NodePass(std::size_t index, Timeline& timeline, Rounds& rounds)
@@ -49,7 +52,7 @@ class NodePass {
     round.world_size = event.place->world_size;
     round.gathered = std::max(round.gathered, at);
     round_ = event.round;
-    // Told again after a reconnection, it is the same place.
+    // A repetition after a reconnection is the same place.
     const bool again = std::any_of(round.members.begin(), round.members.end(),
                                    [&](const RoundNode& member) { return member.node == index_; });
     if (again) return;
@@ -69,7 +72,7 @@ class NodePass {
                       .what = DescribeIncident(event, timeline_.nodes[index_].id)};
     timeline_.incidents.push_back(incident);
     if (!EndsRound(event.kind) || !IsMember(event.round)) return;
-    // What is heard when the workers are gone did not end them, but may say why they had to.
+    // An event after the workers are gone did not end them, except the rendezvous' reason for it.
     if (Member().gone && event.kind != kToldToStop) return;
     Round().incidents.push_back(std::move(incident));
   }
@@ -96,7 +99,7 @@ bool AllSucceeded(const RoundSpan& round) {
                      [](const RoundNode& member) { return member.end == "succeeded"; });
 }
 
-// Why the round ended. The rendezvous' own words are the same on all nodes, and count first.
+// Why the round ended. The rendezvous' reason comes first, as it is the same on all nodes.
 std::string CauseOf(const RoundSpan& round) {
   for (const Incident& incident : round.incidents) {
     if (incident.kind == kToldToStop) return incident.what;
@@ -113,7 +116,7 @@ void FinishRound(RoundSpan& round, const Timeline& timeline) {
   bool all_started = true;
   Offset last_line{0};
   for (const RoundNode& member : round.members) {
-    // Of a node that was killed, the last lines may be missing.
+    // A killed node's log may lack its last lines.
     all_started = all_started && (member.started || !member.gone);
     if (member.started)
       round.started = std::max(round.started.value_or(Offset(0)), *member.started);
@@ -128,8 +131,8 @@ void FinishRound(RoundSpan& round, const Timeline& timeline) {
 
 RestartCost CostBetween(const RoundSpan& ended, const RoundSpan& next) {
   RestartCost cost{.from = ended.number, .to = next.number, .cause = ended.cause};
-  // Moments of different nodes: what is left of the difference of their clocks must not turn them
-  // around.
+  // These moments come from different nodes: keep the remaining clock error from reversing their
+  // order.
   cost.detected = ended.ended;
   cost.stopped = std::max(cost.detected, ended.stopped.value_or(cost.detected));
   cost.gathered = std::max(cost.stopped, next.gathered);
@@ -186,6 +189,169 @@ Timeline MakeTimeline(JobEvents events) {
   FinishRounds(std::move(rounds), timeline);
   NoteGaps(timeline);
   return timeline;
+}
+
+using enum AgentEventKind;
+
+bool EndsRound(AgentEventKind kind) {
+  switch (kind) {
+    case kHang:
+    case kWorkerFailed:
+    case kToldToStop:
+    case kSignal:
+    case kDrained:
+    case kFenced:
+    case kEvicted:
+    case kLost:
+    case kVerdict:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool IsIncident(AgentEventKind kind) {
+  switch (kind) {
+    case kWorkerStopped:
+    case kWorkerContinued:
+    case kOutputLost:
+    case kStraggler:
+    case kStragglerOver:
+    case kOperations:
+    case kEvidence:
+    case kUnfit:
+    case kOutOfTouch:
+    case kBackInTouch:
+      return true;
+    default:
+      return EndsRound(kind);
+  }
+}
+
+std::string DescribeIncident(const LoggedEvent& event, const std::string& node) {
+  const std::string of_rank = absl::StrCat("rank ", event.rank, " ");
+  const std::string of_node = absl::StrCat("node ", node, " ");
+  switch (event.kind) {
+    case kHang:
+    case kWorkerFailed:
+    case kWorkerStopped:
+    case kOutputLost:
+      return absl::StrCat(of_rank, event.cause);
+    case kWorkerContinued:
+      return absl::StrCat(of_rank, "was continued");
+    case kEvidence:
+      return event.cause.empty() ? absl::StrCat(of_rank, "was examined")
+                                 : absl::StrCat(of_rank, "was examined: ", event.cause);
+    case kUnfit:
+      return absl::StrCat(of_node, "is not fit: ", event.cause);
+    case kSignal:
+      return absl::StrCat(of_node, "received ", event.cause);
+    case kDrained:
+      return absl::StrCat(of_node, "leaves: ", event.cause);
+    case kOutOfTouch:
+      return absl::StrCat(of_node, "lost its connection: ", event.cause);
+    case kBackInTouch:
+      return absl::StrCat(of_node, "is connected again after ", event.cause);
+    case kFenced:
+      return absl::StrCat(of_node, "ended its workers itself: ", event.cause);
+    case kEvicted:
+      return absl::StrCat(of_node, "lost its place: ", event.cause);
+    case kLost:
+      return absl::StrCat(of_node, "lost the rendezvous: ", event.cause);
+    default:
+      return event.cause;
+  }
+}
+
+namespace {
+
+using std::chrono::nanoseconds;
+
+double SecondsIn(nanoseconds duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+// "node ranks 1, 3" without a log; no more than ShortList() needs.
+std::string MissingRanks(const RoundSpan& round, std::size_t missing) {
+  std::set<int> there;
+  for (const RoundNode& member : round.members) there.insert(member.node_rank);
+  std::vector<std::string> ranks;
+  for (int rank = 0; rank < round.nodes && ranks.size() < base::kShown + 1; ++rank) {
+    if (there.count(rank) == 0) ranks.push_back(absl::StrCat(rank));
+  }
+  return absl::StrCat(missing == 1 ? "node rank " : "node ranks ",
+                      base::ShortList(ranks, std::max(missing, ranks.size())));
+}
+
+void NoteMissingNodes(Timeline& timeline) {
+  std::vector<std::string> gaps;
+  for (const RoundSpan& round : timeline.rounds) {
+    const auto there = static_cast<int>(round.members.size());
+    if (there >= round.nodes) continue;
+    const auto missing = static_cast<std::size_t>(round.nodes - there);
+    gaps.push_back(absl::StrCat("round ", round.number, " (", MissingRanks(round, missing), ")"));
+  }
+  if (gaps.empty()) return;
+  timeline.notes.push_back(
+      absl::StrCat("the logs of some nodes are missing, and their ranks are not shown: ",
+                   base::ShortList(gaps)));
+}
+
+void NoteLogsThatEnd(Timeline& timeline) {
+  std::vector<std::string> ends;
+  for (const RoundSpan& round : timeline.rounds) {
+    for (const RoundNode& member : round.members) {
+      if (member.gone) continue;
+      const TimelineNode& node = timeline.nodes[member.node];
+      ends.push_back(absl::StrCat(node.id, " (round ", round.number, ", ",
+                                  absl::StrFormat("%.3f s", SecondsIn(node.last)), ")"));
+    }
+  }
+  if (ends.empty()) return;
+  timeline.notes.push_back(absl::StrCat(
+      "the logs of these nodes end in the middle of a round, as happens when a node is killed: ",
+      base::ShortList(ends)));
+}
+
+void NoteClocks(Timeline& timeline) {
+  std::vector<std::string> moved, alone, stepped;
+  const TimelineNode* reference = nullptr;
+  for (const TimelineNode& node : timeline.nodes) {
+    const NodeClock& clock = node.clock;
+    if (clock.is_reference) reference = &node;
+    if (clock.moved.count() != 0) {
+      moved.push_back(
+          absl::StrFormat("%s by %+.3f s (from %s)", node.id, SecondsIn(clock.moved),
+                          base::Count(static_cast<std::size_t>(clock.common), "moment")));
+    }
+    if (!clock.is_reference && clock.common == 0) alone.push_back(node.id);
+    if (std::chrono::abs(clock.stepped) >= std::chrono::milliseconds(50)) {
+      stepped.push_back(absl::StrFormat("%s by %+.3f s", node.id, SecondsIn(clock.stepped)));
+    }
+  }
+  if (!moved.empty()) {
+    timeline.notes.push_back(
+        absl::StrCat("the clocks of nodes differ; these were shifted to that of ", reference->id,
+                     ", by the beginnings and ends of rounds in common: ", base::ShortList(moved)));
+  }
+  if (!alone.empty()) {
+    timeline.notes.push_back(
+        absl::StrCat("these nodes share no round with the others, so their own clocks are used: ",
+                     base::ShortList(alone)));
+  }
+  if (!stepped.empty()) {
+    timeline.notes.push_back(absl::StrCat(
+        "these clocks were set while the job ran, which does not affect this timeline: ",
+        base::ShortList(stepped)));
+  }
+}
+
+}  // namespace
+
+void NoteGaps(Timeline& timeline) {
+  NoteMissingNodes(timeline);
+  NoteLogsThatEnd(timeline);
+  NoteClocks(timeline);
 }
 
 }  // namespace muster::launcher

@@ -1,4 +1,4 @@
-// What happened to a job, on one clock: the value that all views show. docs/replay.md defines each
+// What happened to a job, on one clock: the value behind all views. docs/observing.md defines each
 // time and the goodput.
 #pragma once
 
@@ -8,57 +8,56 @@
 #include <string>
 #include <vector>
 
-#include "launcher/replay/clocks.h"
 #include "launcher/replay/job_events.h"
 
 namespace muster::launcher {
 
-// Since the timeline's origin.
+// Time since the timeline's origin.
 using Offset = std::chrono::nanoseconds;
 
-// Something that happened at one moment.
+// An event at one moment.
 struct Incident {
   Offset at{0};
   AgentEventKind kind = AgentEventKind::kJoining;
-  std::size_t node = 0;  // of Timeline::nodes
+  std::size_t node = 0;  // index in Timeline::nodes
   int rank = -1;
-  std::string what;  // as a phrase: "rank 3 exited with code 1"
+  std::string what;  // a phrase: "rank 3 exited with code 1"
 };
 
 // A node's part in a round.
 struct RoundNode {
-  std::size_t node = 0;  // of Timeline::nodes
+  std::size_t node = 0;  // index in Timeline::nodes
   int node_rank = 0;
   int first_rank = 0;
   int workers = 1;
   Offset assigned{0};
   std::optional<Offset> started;
-  // When no worker was left, and how they ended: "succeeded", "failed" or "stopped". Empty: the log
-  // does not say.
+  // When the last worker was gone, and how they ended: "succeeded", "failed" or "stopped". Empty if
+  // the log does not say.
   std::optional<Offset> gone;
   std::string end;
-  // The rank whose failure its agent saw first; -1: none.
+  // The rank whose failure its agent saw first; -1 if none.
   int failed_rank = -1;
 };
 
 struct RoundSpan {
   rendezvous::RoundNumber number = 0;
-  int nodes = 1;  // also those without a log
+  int nodes = 1;  // including those without a log
   int world_size = 1;
   std::vector<RoundNode> members;  // those with a log, by node rank
-  Offset gathered{0};              // the last of them had its place
-  std::optional<Offset> started;   // the workers of all of them ran, as far as is known
-  std::optional<Offset> progress;  // the first worker said that it makes progress
+  Offset gathered{0};              // when the last of them had its place
+  std::optional<Offset> started;   // when the workers of all of them ran, as far as known
+  std::optional<Offset> progress;  // the first report of progress by a worker
   std::optional<Offset> detected;  // the first sign that the round is over
-  std::optional<Offset> stopped;   // the last worker was gone
-  Offset ended{0};                 // detected, or else stopped, or else where the logs end
+  std::optional<Offset> stopped;   // when the last worker was gone
+  Offset ended{0};                 // detected, else stopped, else the end of the logs
   // Why it ended, in one line; "succeeded" if nothing went wrong.
   std::string cause;
   std::vector<Incident> incidents;  // that led to its end, by time
   bool got_further = false;
 };
 
-// From a round that ended to the next one. Each time is at or after the one before it.
+// From the end of one round to the next. No time is before the previous one.
 struct RestartCost {
   rendezvous::RoundNumber from = 0;
   rendezvous::RoundNumber to = 0;
@@ -69,7 +68,7 @@ struct RestartCost {
   std::optional<Offset> started;
   std::optional<Offset> progress;
 
-  // Until the workers of the next round ran; nullopt if they never did.
+  // The time until the next round's workers ran; nullopt if they never did.
   std::optional<Offset> Cost() const {
     return started ? std::optional<Offset>(*started - detected) : std::nullopt;
   }
@@ -89,19 +88,39 @@ struct Timeline {
   std::vector<TimelineNode> nodes;
   std::vector<RoundSpan> rounds;
   std::vector<RestartCost> restarts;
-  std::vector<Incident> incidents;  // of all nodes, by time, also those that ended no round
-  // Whether any worker said that it makes progress.
+  std::vector<Incident> incidents;  // of all nodes, by time, including those that ended no round
+  // Whether any worker reported progress.
   bool has_beats = false;
-  // For how long workers of rounds that got further ran.
+  // How long workers ran in rounds that got further.
   Offset useful{0};
-  std::string verdict;  // empty: no log has one
-  // What is missing and what was done about it, in sentences.
+  std::string verdict;  // empty if no log has one
+  // Sentences on what is missing, and what was done about it.
   std::vector<std::string> notes;
 
-  // The share of the time, from 0 to 1.
+  // The share of useful time, from 0 to 1.
   double Goodput() const;
 };
 
 Timeline MakeTimeline(JobEvents events);
+
+// Which events are shown, in which words, and which of them end a round.
+
+// Whether it is more than a step of every normal round.
+bool IsIncident(AgentEventKind kind);
+
+// Whether it is a sign that its round is over.
+bool EndsRound(AgentEventKind kind);
+
+// "rank 3 exited with code 1"; "node n-1 received SIGTERM".
+std::string DescribeIncident(const LoggedEvent& event, const std::string& node);
+
+inline bool IsEarlier(const Incident& one, const Incident& other) {
+  return one.at < other.at;
+}
+
+// Notes on what a timeline lacks: nodes without a log, and logs that end too early.
+
+// Adds a note for each kind of gap, and for what was done about the clocks.
+void NoteGaps(Timeline& timeline);
 
 }  // namespace muster::launcher

@@ -5,17 +5,14 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
-#include "absl/strings/string_view.h"
-#include "base/phrases.h"
-#include "launcher/commands/job_view.h"
-#include "launcher/top/log_pane.h"
-#include "launcher/top/step_lines.h"
-#include "launcher/top/timeline_lines.h"
-#include "rendezvous/core/phrases.h"
-#include "rendezvous/pages/job_json.h"
+#include "base/shown_text.h"
+#include "launcher/top/job_panes.h"
+#include "launcher/top/rank_log.h"
+#include "rendezvous/core/values/phrases.h"
+#include "rendezvous/pages/job_view.h"
 
 namespace muster::launcher {
 namespace {
@@ -28,12 +25,11 @@ using Tone = Style::Tone;
 
 constexpr Style kHeading{.bold = true};
 
-// Of a page: the title, the facts, what the job says, the legend, two lines of the chosen rank, the
-// pane's name, and the keys.
+// The rows of a page beside grid and pane: title, facts, the job's sentence, legend, two lines on
+// the selected rank, pane names, and keys.
 constexpr int kFixedRows = 8;
 constexpr int kTopRows = 4;
-// Of the place of one rank, when it shows what that prints: the title, two lines of the rank, the
-// headings, and the keys.
+// Rows beside the output on a rank's page: title, two lines on the rank, heading, and keys.
 constexpr int kRowsBesideOutput = 5;
 
 Tone ToneOf(JobState state) {
@@ -46,47 +42,44 @@ std::string HowOften(std::size_t times) {
   return times == 1 ? "once" : absl::StrCat(times, " times");
 }
 
-std::vector<ScreenLine> NodeLines(const JobSnapshot& job) {
-  std::vector<ScreenLine> lines;
-  for (const absl::string_view line : absl::StrSplit(NodeTable(job), '\n', absl::SkipEmpty())) {
-    lines.push_back({{std::string(line), lines.empty() ? kHeading : Style{}}});
-  }
-  return lines;
-}
-
 ScreenLine FactsLine(const JobSnapshot& job) {
-  const int ranks = rendezvous::CountRanks(job);
-  return {{absl::StrCat(job.run_id, "  "), kHeading},
-          {StateName(job.state), {.tone = ToneOf(job.state), .bold = true}},
-          {absl::StrCat("  round ", job.round, "  ",
-                        base::Count(static_cast<std::size_t>(ranks), "rank"), " on ",
-                        base::Count(job.nodes.size(), "node"), "  ", job.restart_count, " of ",
-                        job.settings.max_restarts, " restarts  since ", base::Seconds(job.age))}};
+  ScreenLine line = {{absl::StrCat(job.run_id, " "), kHeading}};
+  for (const auto& [name, cell] : rendezvous::FactsOf(job)) {
+    const bool is_state = line.size() == 1;
+    const Style style{.tone = is_state ? ToneOf(job.state) : Tone::kPlain, .bold = is_state};
+    line.push_back({is_state ? " " : absl::StrCat(" ", absl::AsciiStrToLower(name), " ")});
+    line.push_back({absl::StrCat(rendezvous::CellText(cell), " "), style});
+  }
+  return line;
 }
 
 std::string NameOf(const RankCell& cell) {
-  return cell.rank ? absl::StrCat("rank ", *cell.rank) : std::string("a rank to come");
+  return cell.rank ? absl::StrCat("rank ", *cell.rank) : std::string("a future rank");
 }
 
-// Behind the state of its node.
+// To follow the state of its node.
 std::string StepsInWords(const rendezvous::RankSnapshot* rank) {
   if (rank == nullptr) return "";
-  const RankWords words = InWords(*rank);
-  return absl::StrCat(words.step.empty() ? "" : absl::StrCat(", step ", words.step),
-                      words.loss.empty() ? "" : absl::StrCat(", loss ", words.loss),
-                      words.straggler.empty() ? "" : absl::StrCat(", ", words.straggler));
+  std::string words;
+  const std::vector<rendezvous::Cell> cells = rendezvous::StepCells(*rank);
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    const std::string value = rendezvous::CellText(cells[i]);
+    const std::string name = absl::AsciiStrToLower(rendezvous::kStepColumns[i]);
+    if (!value.empty()) absl::StrAppend(&words, ", ", name, " ", value);
+  }
+  return words;
 }
 
-// As above, and before it.
+// The same for its troubles, which come first.
 std::string TroublesInWords(const NodeSnapshot& node, int rank) {
   const std::string troubles = TroublesOf(node, rank);
   return troubles.empty() ? "" : absl::StrCat(", ", troubles);
 }
 
-// Two lines.
+// Adds two lines.
 void AddChosenRank(const JobSnapshot& job, const JobPage& page, std::vector<ScreenLine>& lines) {
   if (page.grid.cells.empty()) {
-    lines.insert(lines.end(), {{{"no ranks are there", {.tone = Tone::kFaint}}}, {}});
+    lines.insert(lines.end(), {{{"there are no ranks", {.tone = Tone::kFaint}}}, {}});
     return;
   }
   const RankCell& cell = page.grid.cells[static_cast<std::size_t>(page.cell)];
@@ -126,14 +119,14 @@ ScreenLine PaneNames(const JobPage& page, TopState::Pane shown) {
 std::vector<ScreenLine> PaneLines(const TopState& state, const JobSnapshot& job,
                                   const JobPage& page, int columns) {
   if (state.pane == TopState::Pane::kRounds) return TimelineLines(job, columns);
-  if (state.pane == TopState::Pane::kNodes) return NodeLines(job);
+  if (state.pane == TopState::Pane::kNodes) return LinesOf(rendezvous::NodeTable(job));
   const auto cell = static_cast<std::size_t>(page.cell);
   return StepLines(job, page.grid.cells.empty() ? std::nullopt : page.grid.cells[cell].rank);
 }
 
 void AddPane(const TopState& state, const JobSnapshot& job, int columns, JobPage& page) {
   page.pane = PaneLines(state, job, page, columns);
-  // The headings stay.
+  // The heading does not scroll.
   const int lines = static_cast<int>(page.pane.size()) - 1;
   page.pane_top = std::clamp(state.pane_top, 0, std::max(lines - page.pane_rows, 0));
   if (lines <= page.pane_rows) return;
@@ -145,12 +138,12 @@ void AddPane(const TopState& state, const JobSnapshot& job, int columns, JobPage
 void AddOutput(const TopState& state, const JobSnapshot& job, const ScreenSize& size,
                JobPage& page) {
   if (!state.log) {
-    // Of whom is said above.
-    page.pane = {{{"no output", kHeading}},
-                 {{job.state == JobState::kEnded
-                       ? "the job has ended, and its ranks are gone"
-                       : "no round has started: nobody knows yet which rank this will be",
-                   {.tone = Tone::kFaint}}}};
+    // The line above names the rank.
+    page.pane = {
+        {{"no output", kHeading}},
+        {{job.state == JobState::kEnded ? "the job has ended, and its ranks are gone"
+                                        : "no round has started: its rank is not known yet",
+          {.tone = Tone::kFaint}}}};
     return;
   }
   LogPane output = DrawLog(*state.log, state.log_top, OutputRoom(state, page, size));
@@ -165,7 +158,7 @@ void AddOutput(const TopState& state, const JobSnapshot& job, const ScreenSize& 
 
 ScreenLine GridLine(const JobPage& page, int row) {
   ScreenLine line = {{page.grid.labels[static_cast<std::size_t>(row)]}};
-  int column = Columns(line.front().text);
+  int column = base::Columns(line.front().text);
   for (std::size_t i = 0; i < page.grid.cells.size(); ++i) {
     const RankCell& cell = page.grid.cells[i];
     if (cell.place.row != row) continue;
@@ -216,7 +209,7 @@ Screen DrawJob(const TopState& state, const JobSnapshot& job, const ScreenSize& 
   lines = {{}, FactsLine(job), {{job.sentence}}, {{RankLegend()}}};
   const int grid_end = std::min(page.grid_top + page.grid_rows, page.grid.rows());
   for (int row = page.grid_top; row < grid_end; ++row) lines.push_back(GridLine(page, row));
-  // Less on the last page.
+  // The last page of the grid may have fewer rows.
   lines.resize(static_cast<std::size_t>(kTopRows + page.grid_rows));
   AddChosenRank(job, page, lines);
   lines.push_back(PaneNames(page, state.pane));
@@ -246,18 +239,18 @@ Screen DrawRank(const TopState& state, const JobSnapshot& job, const ScreenSize&
   }
   lines = {{}, FactsLine(job), {}};
   if (page.grid.cells.empty()) {
-    lines.push_back({{"no ranks are there", {.tone = Tone::kFaint}}});
+    lines.push_back({{"there are no ranks", {.tone = Tone::kFaint}}});
     return screen;
   }
   const RankCell& cell = page.grid.cells[static_cast<std::size_t>(page.cell)];
   const NodeSnapshot& node = job.nodes[cell.node];
   const auto add = [&lines](const char* name, const std::string& value, const Style& style = {}) {
-    if (!value.empty()) lines.push_back({{PadTo(name, 14), kHeading}, {value, style}});
+    if (!value.empty()) lines.push_back({{base::PadTo(name, 14), kHeading}, {value, style}});
   };
   add("RANK", NameOf(cell));
   add("STATE",
       absl::StrCat(StateName(node.state),
-                   node.state_ago ? absl::StrCat(" for ", base::Seconds(*node.state_ago)) : ""),
+                   node.state_ago ? absl::StrCat(" for ", base::Elapsed(*node.state_ago)) : ""),
       {.tone = cell.style.tone});
   add("LOCAL RANK", absl::StrCat(cell.local_rank, " of ", node.node.slots));
   add("HOST", absl::StrCat(node.node.host, " (", node.node.address, ")"));
@@ -272,14 +265,10 @@ Screen DrawRank(const TopState& state, const JobSnapshot& job, const ScreenSize&
   if (!cell.rank) return screen;
   add("TROUBLE", TroublesOf(node, *cell.rank), {.tone = Tone::kBad});
   if (const rendezvous::RankSnapshot* const steps = StepsOf(node, *cell.rank)) {
-    const RankWords words = InWords(*steps);
-    add("STEP", words.step);
-    add("BEAT", words.beat);
-    add("LOSS", words.loss);
-    add("SAMPLES/S", words.samples_per_second);
-    add("STEP TIME", words.step_time);
-    add("PHASES", words.phases);
-    add("BEHIND", words.straggler, {.tone = Tone::kBusy});
+    const std::vector<rendezvous::Cell> cells = rendezvous::StepCells(*steps);
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      add(rendezvous::kStepColumns[i], rendezvous::CellText(cells[i]));
+    }
   }
   const auto failures = FailuresOf(job, *cell.rank);
   lines.push_back({});
@@ -289,7 +278,7 @@ Screen DrawRank(const TopState& state, const JobSnapshot& job, const ScreenSize&
   for (auto round = failures.rbegin(); round != failures.rend(); ++round) {
     const std::string why = (*round)->reason.empty() ? job.sentence : (*round)->reason;
     for (const std::string& part :
-         Wrapped(absl::StrCat("round ", (*round)->number, ", ", base::Seconds((*round)->opened_ago),
+         Wrapped(absl::StrCat("round ", (*round)->number, ", ", base::Elapsed((*round)->opened_ago),
                               " ago: ", why),
                  size.columns - 2)) {
       lines.push_back({{"  "}, {part, {.tone = Tone::kBad}}});

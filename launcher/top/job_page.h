@@ -1,44 +1,43 @@
-// One job on the screen: where its parts are, and what is in them.
+// The layout of one job's page.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "launcher/terminal/screen.h"
-#include "launcher/top/rank_grid.h"
+#include "launcher/top/job_panes.h"
+#include "launcher/top/screen.h"
 #include "launcher/top/state.h"
 
 namespace muster::launcher {
 
-// From above: what is known of it, its ranks, the chosen one of them, and a pane with its rounds or
-// its nodes, its ranks' steps, or what the chosen rank prints. The grid takes what it needs, at
-// most two fifths of what is left for the two, and is shown a page at a time: the one with the
-// chosen rank.
+// From the top: facts about the job, its ranks, the selected rank, and a pane with its rounds, its
+// nodes, its ranks' steps, or the selected rank's output. The grid takes the rows it needs, up to
+// two fifths of those shared with the pane, and shows one page: that of the selected rank.
 struct JobPage {
   RankGrid grid;
-  // The chosen one of grid.cells, if there is any.
+  // Index of the selected one of grid.cells, if there are any.
   int cell = 0;
-  // The first row of the grid that is shown, and how many are.
+  // The first visible row of the grid, and the number of visible rows.
   int grid_top = 0;
   int grid_rows = 0;
   std::vector<ScreenLine> pane;
-  // The first line of the pane that is shown, behind its headings, and how many can be. Of what a
-  // rank prints the pane has what is shown and no more.
+  // The first visible line of the pane after its heading, and how many fit. Of a rank's output the
+  // pane contains only the visible part.
   int pane_top = 0;
   int pane_rows = 0;
-  // Which part of the pane is shown, and how to see others.
+  // Which part of the pane is visible, and how to scroll.
   std::string pane_note;
 };
 
 JobPage LayOut(const TopState& state, const rendezvous::JobSnapshot& job, const ScreenSize& size);
 
-// Its lines, from the first row to the last but one, and where its cursor is.
+// The lines from the first row to the last but one, and the cursor.
 Screen DrawJob(const TopState& state, const rendezvous::JobSnapshot& job, const ScreenSize& size);
 
-// How much of what a rank prints is seen at once.
+// The visible size of a rank's output.
 ScreenSize OutputRoom(const TopState& state, const JobPage& page, const ScreenSize& size);
 
-// All that is known of the chosen rank, or what it prints; as above.
+// The same for the selected rank: all facts about it, or its output.
 Screen DrawRank(const TopState& state, const rendezvous::JobSnapshot& job, const ScreenSize& size);
 
 }  // namespace muster::launcher

@@ -1,12 +1,14 @@
 #include "launcher/top/rank_log.h"
 
 #include <algorithm>
-#include <string_view>
+#include <cstddef>
 #include <utility>
 #include <variant>
 
 #include "absl/strings/str_cat.h"
-#include "rendezvous/wire/printable.h"
+
+#include "base/shown_text.h"
+#include "rendezvous/core/values/phrases.h"
 
 namespace muster::launcher {
 namespace {
@@ -16,24 +18,6 @@ using rendezvous::LogRound;
 using rendezvous::LogStream;
 using rendezvous::LogText;
 using Source = LogLine::Source;
-
-constexpr int kTabColumns = 8;
-
-// How long the sequence for a terminal is that begins there, if it is one that colours text or
-// clears a line; else 0.
-std::size_t ColourSize(std::string_view text) {
-  if (!text.starts_with("\x1b[")) return 0;
-  const std::size_t end = text.find_first_not_of("0123456789;:", 2);
-  const bool is_colour = end != std::string_view::npos && (text[end] == 'm' || text[end] == 'K');
-  return is_colour ? end + 1 : 0;
-}
-
-// U+202A to U+202E and U+2066 to U+2069: after them a terminal may write from right to left.
-bool TurnsDirection(std::string_view text) {
-  const std::string_view character = text.substr(0, 3);
-  return (character >= "\xe2\x80\xaa" && character <= "\xe2\x80\xae") ||
-         (character >= "\xe2\x81\xa6" && character <= "\xe2\x81\xa9");
-}
 
 void AddLine(RankLog& log, Source source, std::string text) {
   log.lines.push_back({source, std::move(text)});
@@ -46,7 +30,7 @@ Source SourceOf(std::size_t stream) {
   return stream == 0 ? Source::kStdout : Source::kStderr;
 }
 
-// What fits into one line; the rest of a character that does not is left.
+// Takes one line's worth of bytes, without splitting a UTF-8 character.
 std::string TakePiece(std::string& bytes) {
   std::size_t end = bytes.size();
   while (end > 1 && (static_cast<unsigned char>(bytes[end - 1]) & 0xC0) == 0x80) --end;
@@ -61,7 +45,7 @@ void Take(RankLog& log, const LogText& text) {
   RankLog::Begun& begun = log.begun[stream];
   for (const char byte : text.bytes) {
     if (byte == '\n') {
-      AddLine(log, SourceOf(stream), ShowableLine(begun.bytes));
+      AddLine(log, SourceOf(stream), base::TerminalLine(begun.bytes));
       begun = {};
       continue;
     }
@@ -72,27 +56,27 @@ void Take(RankLog& log, const LogText& text) {
     if (std::exchange(begun.has_returned, false)) begun.bytes.clear();
     begun.bytes += byte;
     if (begun.bytes.size() < RankLog::kMostLineBytes) continue;
-    AddLine(log, SourceOf(stream), ShowableLine(TakePiece(begun.bytes)));
+    AddLine(log, SourceOf(stream), base::TerminalLine(TakePiece(begun.bytes)));
   }
 }
 
-// Lines that the worker has not ended, and will not.
+// Ends lines that the worker will not complete.
 void EndLines(RankLog& log) {
   for (std::size_t i = 0; i < log.begun.size(); ++i) {
     const RankLog::Begun begun = std::exchange(log.begun[i], {});
-    if (!begun.bytes.empty()) AddLine(log, SourceOf(i), ShowableLine(begun.bytes));
+    if (!begun.bytes.empty()) AddLine(log, SourceOf(i), base::TerminalLine(begun.bytes));
   }
 }
 
 void Take(RankLog& log, const LogNotice& notice) {
-  AddLine(log, Source::kMuster, ShowableLine(notice.sentence));
+  AddLine(log, Source::kMuster, base::TerminalLine(notice.sentence));
 }
 
 void Take(RankLog& log, const LogRound& round) {
   EndLines(log);
   AddLine(log, Source::kMuster,
           absl::StrCat("round ", round.round,
-                       round.reason.empty() ? "" : " begins: ", ShowableLine(round.reason)));
+                       round.reason.empty() ? "" : " begins: ", base::TerminalLine(round.reason)));
 }
 
 }  // namespace
@@ -110,7 +94,7 @@ void OnLogPart(RankLog& log, const rendezvous::LogPart& part) {
 }
 
 void OnLogOutage(RankLog& log, const std::string& why) {
-  AddLine(log, Source::kMuster, absl::StrCat(ShowableLine(why), "; it goes on here"));
+  AddLine(log, Source::kMuster, absl::StrCat(base::TerminalLine(why), "; it goes on here"));
 }
 
 void OnLogEnd(RankLog& log, const absl::Status& status) {
@@ -120,9 +104,9 @@ void OnLogEnd(RankLog& log, const absl::Status& status) {
                                           : RankLog::End::kFailed;
   const std::string rank = absl::StrCat("rank ", log.rank);
   AddLine(log, Source::kMuster,
-          !status.ok() ? ShowableLine(std::string(status.message()))
+          !status.ok() ? base::TerminalLine(std::string(status.message()))
           : log.of_round_before
-              ? absl::StrCat("this is all that ", rank, " printed in the round before")
+              ? absl::StrCat("end of what ", rank, " printed in the round before")
               : absl::StrCat("the job has ended; ", rank, " prints nothing more"));
 }
 
@@ -130,36 +114,115 @@ std::vector<LogLine> LinesOf(const RankLog& log) {
   std::vector<LogLine> lines(log.lines.begin(), log.lines.end());
   for (std::size_t i = 0; i < log.begun.size(); ++i) {
     if (log.begun[i].bytes.empty()) continue;
-    lines.push_back({SourceOf(i), ShowableLine(log.begun[i].bytes)});
+    lines.push_back({SourceOf(i), base::TerminalLine(log.begun[i].bytes)});
   }
   return lines;
 }
 
-std::string ShowableLine(const std::string& bytes) {
-  std::string named;
-  int columns = 0;
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
-    const std::string_view rest = std::string_view(bytes).substr(i);
-    const auto byte = static_cast<unsigned char>(bytes[i]);
-    if (const std::size_t size = ColourSize(rest); size > 0) {
-      i += size - 1;
-    } else if (byte == '\t') {
-      const int blanks = kTabColumns - columns % kTabColumns;
-      named.append(static_cast<std::size_t>(blanks), ' ');
-      columns += blanks;
-    } else if (byte < 0x20 || byte == 0x7f) {
-      named += {'^', static_cast<char>(byte ^ 0x40)};
-      columns += 2;
-    } else if (TurnsDirection(rest)) {
-      named += '?';
-      ++columns;
-      i += 2;
-    } else {
-      named += bytes[i];
-      columns += (byte & 0xC0) == 0x80 ? 0 : 1;
-    }
+namespace {
+
+using Source = LogLine::Source;
+using Tone = Style::Tone;
+
+// "2> " and the like.
+constexpr int kSourceColumns = 3;
+
+// The screen rows of all lines, stacked.
+class LogRows {
+ public:
+  LogRows(const RankLog& log, const ScreenSize& room)
+      : gone_(log.gone),
+        room_({.columns = std::max(room.columns - kSourceColumns, 1),
+               .rows = std::max(room.rows, 1)}),
+        lines_(LinesOf(log)) {
+    ends_.reserve(lines_.size());
+    for (const LogLine& line : lines_) ends_.push_back(count() + RowsOf(line));
   }
-  return rendezvous::Printable(named, named.size());
+
+  int count() const { return ends_.empty() ? 0 : ends_.back(); }
+  int room() const { return room_.rows; }
+  // The first visible row when the last rows are visible.
+  int last_top() const { return std::max(count() - room_.rows, 0); }
+
+  int RowAt(const std::optional<LogPlace>& top) const {
+    if (!top) return last_top();
+    // A line that was dropped counts as the first line.
+    if (top->line < gone_) return 0;
+    const auto line = static_cast<std::size_t>(top->line - gone_);
+    if (line >= lines_.size()) return last_top();
+    return std::min({Begin(line) + top->piece, ends_[line] - 1, last_top()});
+  }
+
+  LogPlace PlaceOf(int row) const {
+    const std::size_t line = LineAt(row);
+    return {.line = gone_ + static_cast<std::int64_t>(line), .piece = row - Begin(line)};
+  }
+
+  std::vector<ScreenLine> Draw(int top) const {
+    std::vector<ScreenLine> rows;
+    for (int row = top; row < std::min(top + room_.rows, count());) {
+      const std::size_t line = LineAt(row);
+      const std::vector<std::string> pieces = Broken(lines_[line].text, room_.columns);
+      for (; row < ends_[line] && row < top + room_.rows; ++row) {
+        const int piece = row - Begin(line);
+        rows.push_back(RowOf(lines_[line].source, piece, pieces[static_cast<std::size_t>(piece)]));
+      }
+    }
+    return rows;
+  }
+
+ private:
+  int RowsOf(const LogLine& line) const {
+    // Most lines take this shortcut: they fit.
+    if (static_cast<int>(line.text.size()) <= room_.columns) return 1;
+    return static_cast<int>(Broken(line.text, room_.columns).size());
+  }
+
+  static ScreenLine RowOf(Source source, int piece, std::string text) {
+    const char* const mark = piece > 0                   ? "   "
+                             : source == Source::kStderr ? "2> "
+                             : source == Source::kMuster ? "-- "
+                                                         : "   ";
+    const Style style{.tone = source == Source::kMuster ? Tone::kFaint : Tone::kPlain};
+    return {{mark, {.tone = Tone::kFaint}}, {std::move(text), style}};
+  }
+
+  int Begin(std::size_t line) const { return line == 0 ? 0 : ends_[line - 1]; }
+  std::size_t LineAt(int row) const {
+    const auto end = std::upper_bound(ends_.begin(), ends_.end(), row);
+    return static_cast<std::size_t>(end - ends_.begin());
+  }
+
+  const std::int64_t gone_;
+  const ScreenSize room_;
+  const std::vector<LogLine> lines_;
+  // For each line, the row after its last.
+  std::vector<int> ends_;
+};
+
+}  // namespace
+
+LogPane DrawLog(const RankLog& log, const std::optional<LogPlace>& top, const ScreenSize& room) {
+  const LogRows rows(log, room);
+  if (rows.count() == 0) {
+    const std::string wait = absl::StrCat("waiting for what rank ", log.rank, " prints");
+    return {.rows = {{{wait, {.tone = Tone::kFaint}}}}, .note = ""};
+  }
+  const int first = rows.RowAt(top);
+  LogPane pane{.rows = rows.Draw(first)};
+  if (rows.count() <= rows.room()) return pane;
+  const int last = std::min(first + rows.room(), rows.count());
+  pane.note = absl::StrCat("rows ", first + 1, " to ", last, " of ", rows.count(),
+                           top ? ", f: the last ones" : "");
+  return pane;
+}
+
+std::optional<LogPlace> Scrolled(const RankLog& log, const std::optional<LogPlace>& top,
+                                 const ScreenSize& room, int by) {
+  const LogRows rows(log, room);
+  const int row = std::max(rows.RowAt(top) + by, 0);
+  if (row >= rows.last_top()) return std::nullopt;
+  return rows.PlaceOf(row);
 }
 
 }  // namespace muster::launcher

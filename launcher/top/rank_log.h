@@ -1,15 +1,18 @@
-// What one rank prints, as `muster top` has it: its last lines.
+// The last output lines of one rank in `muster top`.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "rendezvous/core/log_request.h"
+
+#include "launcher/top/screen.h"
+#include "rendezvous/core/values/log_request.h"
 
 namespace muster::launcher {
 
@@ -17,36 +20,37 @@ struct LogLine {
   enum class Source {
     kStdout,
     kStderr,
-    // A sentence about the output, of Muster's.
+    // A sentence of Muster about the output.
     kMuster,
   };
   Source source = Source::kStdout;
-  // In UTF-8 and without control characters.
+  // UTF-8 without control characters.
   std::string text;
 
   bool operator==(const LogLine&) const = default;
 };
 
-// A value: what comes changes it, by the functions below. It takes a few megabytes at most, however
-// much the rank prints.
+// A value that the functions below update. At most a few megabytes, regardless of how much the rank
+// prints.
 struct RankLog {
-  // Of all that was printed the last lines.
+  // The number of lines kept.
   static constexpr std::size_t kMostLines = 1000;
-  // A longer line is several.
+  // A longer line is split.
   static constexpr std::size_t kMostLineBytes = 4096;
 
   std::string run_id;
   int rank = 0;
-  // Of the round before the last that has started; else of that one and of those that follow it.
+  // The output is that of the round before the last started one; otherwise that of the last one and
+  // all that follow.
   bool of_round_before = false;
 
   std::deque<LogLine> lines;
-  // So many were there before the first of them, and are not kept.
+  // How many lines before the first one were dropped.
   std::int64_t gone = 0;
-  // Begun and not ended, of stdout and of stderr.
+  // An incomplete line, of stdout and of stderr.
   struct Begun {
     std::string bytes;
-    // A carriage return was the last: what comes takes the place of what is there.
+    // The last byte was a carriage return: the next one overwrites the line.
     bool has_returned = false;
   };
   std::array<Begun, 2> begun;
@@ -54,30 +58,50 @@ struct RankLog {
   enum class End {
     kNotYet,
     kAllTold,
-    // It would not help to ask again, unless the job has changed.
+    // Asking again does not help, unless the job changes.
     kFailed,
-    // With the connection.
+    // The connection broke.
     kCutOff,
   };
   End end = End::kNotYet;
 };
 
-// What is asked of the rendezvous for it.
+// The request for this output.
 rendezvous::LogRequest RequestFor(const RankLog& log);
 
 void OnLogPart(RankLog& log, const rendezvous::LogPart& part);
-// The daemon cannot be reached, for the reason given, and what comes goes on where it was once one
-// is there; a line says so.
+// The daemon is unreachable, for reason `why`; the output continues once it is reachable. Adds a
+// line.
 void OnLogOutage(RankLog& log, const std::string& why);
-// Nothing more comes (LogFollower::Handlers::on_end); the last line says why.
+// The output is complete (LogFollower::Handlers::on_end); adds a last line that says why.
 void OnLogEnd(RankLog& log, const absl::Status& status);
 
-// The lines, and behind them what has been begun.
+// The lines, followed by the incomplete ones.
 std::vector<LogLine> LinesOf(const RankLog& log);
 
-// What a worker has printed, for a terminal: colours are left out, tabs are blanks, other control
-// characters are named as ^X, and bytes that are no UTF-8, or that turn the direction of the text,
-// are question marks.
-std::string ShowableLine(const std::string& bytes);
+// What a rank prints, in rows of a screen.
+
+// A row that stays the same when more is printed: the number of a line, counted from the first
+// ever, and the piece of it.
+struct LogPlace {
+  std::int64_t line = 0;
+  int piece = 0;
+
+  bool operator==(const LogPlace&) const = default;
+};
+
+struct LogPane {
+  std::vector<ScreenLine> rows;
+  // Which part is visible, and how to scroll.
+  std::string note;
+};
+
+// The rows that fit, from `top` on; nullopt: the last ones. Breaks long lines. Lines of stderr
+// begin with "2> ", those of Muster with "-- ".
+LogPane DrawLog(const RankLog& log, const std::optional<LogPlace>& top, const ScreenSize& room);
+
+// The place `by` rows below (negative: above) `top`; nullopt if the last rows are then visible.
+std::optional<LogPlace> Scrolled(const RankLog& log, const std::optional<LogPlace>& top,
+                                 const ScreenSize& room, int by);
 
 }  // namespace muster::launcher

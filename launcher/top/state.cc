@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "launcher/top/rank_grid.h"
+#include "launcher/top/job_panes.h"
 
 namespace muster::launcher {
 namespace {
@@ -38,13 +38,14 @@ void KeepPast(TopState& state, JobSnapshot job) {
   state.past.push_back(std::move(job));
 }
 
-// What is no longer there, as it was last seen.
+// Keeps the last known state of jobs that are gone.
 void KeepWhatIsGone(TopState& state, const WatchedJobs& watched, TimePoint now) {
   for (const JobEnd& end : watched.ended) {
     if (Find(watched.jobs, end.run_id) != nullptr) continue;
     const JobSnapshot* const seen = Find(state.jobs, end.run_id);
     JobSnapshot job = seen == nullptr ? JobSnapshot{.run_id = end.run_id} : AsOf(state, *seen, now);
     job.sentence = end.sentence;
+    job.outcome = end.kind;
     // They were seen a moment before.
     if (end.kind == rendezvous::VerdictKind::kSucceeded) {
       for (auto& node : job.nodes) {
@@ -56,7 +57,7 @@ void KeepWhatIsGone(TopState& state, const WatchedJobs& watched, TimePoint now) 
   }
   for (const JobSnapshot& job : state.jobs) {
     if (Find(watched.jobs, job.run_id) != nullptr) continue;
-    // What is not watched is not told of.
+    // The rendezvous reports only the watched job.
     if (!state.watched.empty() && job.run_id != state.watched) continue;
     JobSnapshot last = AsOf(state, job, now);
     if (job.state != JobState::kEnded) last.sentence = kNotKnown;
@@ -71,7 +72,7 @@ void BeginReading(TopState& state, int rank) {
   ++state.readings;
 }
 
-// Whether to ask again could lead to more, now that the rendezvous is there.
+// Whether reading again may bring more, now that the rendezvous is reachable.
 bool MayReadAgain(const TopState& state, const JobSnapshot* before, const JobSnapshot* now) {
   if (!state.log || now == nullptr || now->state == JobState::kEnded) return false;
   const bool has_begun_anew = before == nullptr || before->state == JobState::kEnded;
@@ -81,7 +82,7 @@ bool MayReadAgain(const TopState& state, const JobSnapshot* before, const JobSna
     case RankLog::End::kNotYet:
       return false;
     case RankLog::End::kAllTold:
-      // Which round is the one before changes with each.
+      // Each new round changes which round is the previous one.
       return state.log->of_round_before ? has_changed : has_begun_anew;
     case RankLog::End::kFailed:
       return has_changed;
@@ -109,7 +110,7 @@ void OnJobs(TopState& state, const WatchedJobs& watched, TimePoint now) {
   state.received = now;
   state.is_known = true;
   state.trouble.clear();
-  // Where there was none to choose.
+  // Selects the first job if none is selected.
   if (ChosenJob(state) == nullptr && state.place == TopState::Place::kJobs) {
     const auto jobs = JobsOf(state);
     state.run_id = jobs.empty() ? "" : jobs.front()->run_id;
@@ -136,7 +137,7 @@ void FollowChoice(TopState& state) {
       state.place != TopState::Place::kJobs && state.pane == TopState::Pane::kOutput;
   if (!is_shown || job == nullptr) return state.log.reset();
   std::optional<int> rank = RankOfCell(*job, state.cell);
-  // Between two rounds nobody has a rank, and what is read goes on with the next.
+  // Between two rounds no cell has a rank; keep reading the last one.
   if (!rank && state.log) rank = state.log->rank;
   if (!rank) return;
   const bool is_read = state.log && state.log->run_id == job->run_id && state.log->rank == *rank &&

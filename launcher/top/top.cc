@@ -1,9 +1,13 @@
 #include "launcher/top/top.h"
 
+#include <unistd.h>
+
 #include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include <boost/asio/io_context.hpp>
@@ -11,21 +15,25 @@
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 
-#include "launcher/terminal/terminal.h"
-#include "launcher/top/keys.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
 #include "launcher/top/rank_log.h"
 #include "launcher/top/state.h"
+#include "launcher/top/terminal.h"
 #include "launcher/top/view.h"
 #include "rendezvous/client/job_watch.h"
-#include "rendezvous/client/log_follower.h"
+#include "rendezvous/client/log_reader.h"
 
 namespace muster::launcher {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// What a rank prints is drawn no more often, however much that is; and who goes through the ranks
-// begins to read no more often.
+// The shortest interval between drawings of output, and between new readings while the user moves
+// through the ranks.
 constexpr std::chrono::milliseconds kLogPause(100);
 
 class Top final : private rendezvous::JobWatch::Listener {
@@ -33,13 +41,13 @@ class Top final : private rendezvous::JobWatch::Listener {
   Top(boost::asio::io_context& io, rendezvous::DaemonOptions daemon, const std::string& run_id)
       : io_(io),
         daemon_(std::move(daemon)),
-        // Before the terminal, which has handlers for those that nobody handles.
+        // Set up before the terminal: ncurses installs handlers for signals that have none.
         ends_(io, SIGINT, SIGTERM, SIGHUP),
         second_(io),
         reading_soon_(io),
         log_soon_(io),
         state_(BeginTop(ToString(daemon_.endpoint), run_id)) {
-    // That of Ctrl-Backslash.
+    // Ctrl-Backslash.
     ends_.add(SIGQUIT);
   }
 
@@ -74,7 +82,7 @@ class Top final : private rendezvous::JobWatch::Listener {
   void OnOver(const absl::Status& status) override {
     const bool is_gone = absl::IsNotFound(status) && state_.is_known;
     if (!status.ok() && !is_gone) return End({.status = status});
-    // How the job ended stays on the screen; it may begin again, and there may be others.
+    // Keep the job's result on the screen; the job may begin again, and there may be others.
     if (is_gone) launcher::OnJobs(state_, {}, Clock::now());
     state_.watched.clear();
     ReadLog();
@@ -89,7 +97,7 @@ class Top final : private rendezvous::JobWatch::Listener {
     Draw();
   }
 
-  // As the state demands: another reading, or none.
+  // Starts or stops reading to match the state.
   void ReadLog() {
     const int wanted = state_.log ? state_.readings : 0;
     if (wanted == reading_) return;
@@ -124,7 +132,7 @@ class Top final : private rendezvous::JobWatch::Listener {
                             }});
   }
 
-  // With what comes until then.
+  // Draws soon, together with what arrives until then.
   void DrawLogSoon() {
     if (std::exchange(log_is_due_, true)) return;
     log_soon_.expires_at(log_drawn_ + kLogPause);
@@ -147,7 +155,7 @@ class Top final : private rendezvous::JobWatch::Listener {
     AwaitSecond();
   }
 
-  // As long as there are times on the screen that go on.
+  // Draws every second while running times are visible.
   void AwaitSecond() {
     if (state_.place == TopState::Place::kJobs || !state_.trouble.empty() || !state_.is_known) {
       second_.cancel();
@@ -168,14 +176,14 @@ class Top final : private rendezvous::JobWatch::Listener {
   const rendezvous::DaemonOptions daemon_;
   boost::asio::signal_set ends_;
   boost::asio::steady_timer second_;
-  // Begins the next reading, and draws what the one that there is has brought.
+  // For the next reading, and for drawing the output of the current one.
   boost::asio::steady_timer reading_soon_;
   boost::asio::steady_timer log_soon_;
   TopState state_;
   TopEnd end_;
   std::unique_ptr<Terminal> terminal_;
   std::optional<rendezvous::JobWatch> watch_;
-  // Of state_.log, by its number; 0: there is none.
+  // The number of state_.log's reading; 0: none.
   int reading_ = 0;
   Clock::time_point reading_began_{};
   bool log_is_due_ = false;
@@ -186,7 +194,7 @@ class Top final : private rendezvous::JobWatch::Listener {
 }  // namespace
 
 TopEnd RunTop(const rendezvous::DaemonOptions& daemon, const std::string& run_id) {
-  // Never destroyed: gRPC's threads may post while the program ends.
+  // Never destroyed: gRPC's threads may post while the program exits.
   auto* const io = new boost::asio::io_context(1);
   return Top(*io, daemon, run_id).Run();
 }

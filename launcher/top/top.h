@@ -1,24 +1,24 @@
-// `muster top` while it runs: the terminal, the watch, and what joins them.
+// `muster top` while it runs: connects the terminal and the watch.
 #pragma once
 
 #include <string>
 
 #include "absl/status/status.h"
-#include "rendezvous/client/daemon_options.h"
+
+#include "rendezvous/client/daemon_query.h"
 
 namespace muster::launcher {
 
 struct TopEnd {
-  // Why it could not begin or go on, in one sentence: FailedPrecondition, as this is no terminal
-  // for it; else as JobWatch::Listener::OnOver.
+  // Why it could not start or continue, in one sentence: FailedPrecondition for an unusable
+  // terminal, otherwise as in JobWatch::Listener::OnOver.
   absl::Status status;
-  // What ended it; 0: its user did, or the status says.
+  // The signal that ended it; 0: the user quit, or see status.
   int signal = 0;
 };
 
-// Shows the jobs of the daemon, and first of all the job `run_id` if that is not empty, until its
-// user has seen enough, or a signal ends it. The terminal is as it was when this returns. It
-// blocks; there may be no other loop in the process.
+// Shows the daemon's jobs, starting with `run_id` unless that is empty, until the user quits or a
+// signal arrives. Restores the terminal. Blocks; the process must have no other loop.
 TopEnd RunTop(const rendezvous::DaemonOptions& daemon, const std::string& run_id);
 
 }  // namespace muster::launcher

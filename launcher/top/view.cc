@@ -8,9 +8,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
-#include "launcher/commands/job_view.h"
+
+#include "base/shown_text.h"
 #include "launcher/top/job_page.h"
-#include "launcher/top/rank_grid.h"
+#include "launcher/top/job_panes.h"
+#include "launcher/top/rank_log.h"
+#include "rendezvous/pages/job_view.h"
 
 namespace muster::launcher {
 namespace {
@@ -21,18 +24,18 @@ using rendezvous::TimePoint;
 using Place = TopState::Place;
 using Tone = Style::Tone;
 
-// The title, the headings and the keys.
+// Title, heading and keys.
 constexpr int kRowsBesideJobs = 3;
 
 ScreenLine TitleOf(const TopState& state, int columns) {
   if (!state.trouble.empty()) {
-    return {{PadTo(absl::StrCat("! ", state.trouble, "; trying again"), columns),
+    return {{base::PadTo(absl::StrCat("! ", state.trouble, "; trying again"), columns),
              {.tone = Tone::kBad, .bold = true, .reverse = true}}};
   }
   const std::string left = absl::StrCat("muster top  ", state.endpoint);
   const std::string right = state.is_known ? "live" : "connecting";
-  const int room = columns - Columns(right);
-  return {{PadTo(left, room) + right, {.reverse = true}}};
+  const int room = columns - base::Columns(right);
+  return {{base::PadTo(left, room) + right, {.reverse = true}}};
 }
 
 std::string KeysOf(const TopState& state) {
@@ -60,7 +63,7 @@ Screen DrawHelp() {
   for (const char* const line : {
            "",
            "JOBS    Up, Down, k, j   choose a job       Enter, l  show it",
-           "A JOB   arrows, hjkl     choose a rank      Enter     all that is known of it",
+           "A JOB   arrows, hjkl     choose a rank      Enter     all about it",
            "        Tab              other panes        o         output of the rank, or none",
            "        PgUp, PgDn, b, Space  scroll them   Home, End, g, G  first, last rank",
            "        Esc              back",
@@ -71,10 +74,10 @@ Screen DrawHelp() {
            "A rank is one character: the state of its node.",
            "  r  running              w  waits for a round, or for a place",
            "  s  starts its workers   x  stops the workers of a round that is over",
-           "  d  all is done          !  has just failed",
-           "  b  behind: its own time of a step is longer than other ranks'",
+           "  d  done                 !  has just failed",
+           "  g  straggler: its own time of a step is longer than the median rank's",
            "  t  in trouble: stopped, silent, or its output is lost",
-           "  R, B, T, S, W, X, D     the same, and it has failed before",
+           "  R, G, T, S, W, X, D     the same, and it has failed before",
            "",
            "A round gathers its nodes (-) and then runs (=): what a restart has cost",
            "is the time that the round after it took to gather.",
@@ -91,7 +94,7 @@ Screen DrawJobs(const TopState& state, const ScreenSize& size) {
   const std::vector<const JobSnapshot*> jobs = JobsOf(state);
   if (jobs.empty()) {
     screen.lines = {
-        {}, {}, {{state.is_known ? "  no jobs are there; the list fills by itself" : ""}}};
+        {}, {}, {{state.is_known ? "  there are no jobs yet; the list updates itself" : ""}}};
     return screen;
   }
   std::vector<JobSnapshot> copies;
@@ -100,7 +103,8 @@ Screen DrawJobs(const TopState& state, const ScreenSize& size) {
     copies.push_back(*jobs[i]);
     if (jobs[i]->run_id == state.run_id) chosen = i;
   }
-  const std::vector<std::string> table = absl::StrSplit(JobTable(copies), '\n', absl::SkipEmpty());
+  const std::vector<std::string> table =
+      absl::StrSplit(rendezvous::TableText(rendezvous::JobTable(copies)), '\n', absl::SkipEmpty());
   screen.lines = {{}, {{absl::StrCat("  ", table.front()), {.bold = true}}}};
   const auto rows = static_cast<std::size_t>(JobRows(size));
   const std::size_t first = chosen / rows * rows;
@@ -109,7 +113,8 @@ Screen DrawJobs(const TopState& state, const ScreenSize& size) {
                       : copies[i].state == JobState::kEnded   ? Tone::kFaint
                                                               : Tone::kPlain;
     const std::string text = absl::StrCat(i == chosen ? "> " : "  ", table[i + 1]);
-    screen.lines.push_back({{PadTo(text, size.columns), {.tone = tone, .reverse = i == chosen}}});
+    screen.lines.push_back(
+        {{base::PadTo(text, size.columns), {.tone = tone, .reverse = i == chosen}}});
   }
   screen.cursor = {.row = 2 + static_cast<int>(chosen - first), .column = 0};
   return screen;
@@ -147,9 +152,213 @@ Screen DrawTop(const TopState& state, const ScreenSize& size, TimePoint now) {
   screen.lines.resize(static_cast<std::size_t>(size.rows));
   screen.lines.front() = TitleOf(state, size.columns);
   screen.lines.back() = {
-      {PadTo(state.helps ? "any key goes back" : KeysOf(state), size.columns), {.reverse = true}}};
+      {base::PadTo(state.helps ? "any key goes back" : KeysOf(state), size.columns),
+       {.reverse = true}}};
   Fit(screen, size);
   return screen;
+}
+
+namespace {
+
+using rendezvous::JobSnapshot;
+using Kind = Key::Kind;
+using Place = TopState::Place;
+using Pane = TopState::Pane;
+
+// Letters with the meaning of other keys, as in vi and less.
+Kind MeaningOf(const Key& key) {
+  if (key.kind != Kind::kCharacter) return key.kind;
+  switch (key.character) {
+    case 'h':
+      return Kind::kLeft;
+    case 'j':
+      return Kind::kDown;
+    case 'k':
+      return Kind::kUp;
+    case 'l':
+      return Kind::kRight;
+    case 'g':
+      return Kind::kHome;
+    case 'G':
+      return Kind::kEnd;
+    case 'b':
+      return Kind::kPageUp;
+    case ' ':
+      return Kind::kPageDown;
+    default:
+      return Kind::kOther;
+  }
+}
+
+void ShowJob(TopState& state) {
+  if (ChosenJob(state) == nullptr) return;
+  state.place = Place::kJob;
+  state.cell = 0;
+  state.pane_top = 0;
+  state.of_round_before = false;
+}
+
+void ShowPane(TopState& state, Pane pane) {
+  state.pane = pane;
+  state.pane_top = 0;
+  state.of_round_before = false;
+  // When opened again, it follows the last lines.
+  state.log_top.reset();
+}
+
+Pane NextPane(Pane pane) {
+  switch (pane) {
+    case Pane::kRounds:
+      return Pane::kNodes;
+    case Pane::kNodes:
+      return Pane::kSteps;
+    case Pane::kSteps:
+      return Pane::kOutput;
+    case Pane::kOutput:
+      break;
+  }
+  return Pane::kRounds;
+}
+
+// Whether the key was one for the output.
+bool PressForOutput(TopState& state, const Key& key) {
+  const bool is_shown = state.pane == Pane::kOutput;
+  if (key == Key{Kind::kCharacter, 'o'}) {
+    ShowPane(state, is_shown ? Pane::kRounds : Pane::kOutput);
+    return true;
+  }
+  if (!is_shown) return false;
+  if (key == Key{Kind::kCharacter, 'p'}) {
+    state.of_round_before = !state.of_round_before;
+    return true;
+  }
+  if (key != Key{Kind::kCharacter, 'f'}) return false;
+  state.log_top.reset();
+  return true;
+}
+
+// Whether the key scrolled the output.
+bool ScrollOutput(TopState& state, Kind key, const ScreenSize& room) {
+  const int page = key == Kind::kPageUp ? -room.rows : key == Kind::kPageDown ? room.rows : 0;
+  if (state.pane != Pane::kOutput || page == 0) return false;
+  if (state.log) state.log_top = Scrolled(*state.log, state.log_top, room, page);
+  return true;
+}
+
+void PressInJobs(TopState& state, Kind key, const ScreenSize& size) {
+  if (key == Kind::kEnter || key == Kind::kRight) return ShowJob(state);
+  const std::vector<const JobSnapshot*> jobs = JobsOf(state);
+  if (jobs.empty()) return;
+  int at = 0;
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    if (jobs[i]->run_id == state.run_id) at = static_cast<int>(i);
+  }
+  const int last = static_cast<int>(jobs.size()) - 1;
+  const int page = JobRows(size);
+  const int to = key == Kind::kUp         ? at - 1
+                 : key == Kind::kDown     ? at + 1
+                 : key == Kind::kPageUp   ? at - page
+                 : key == Kind::kPageDown ? at + page
+                 : key == Kind::kHome     ? 0
+                 : key == Kind::kEnd      ? last
+                                          : at;
+  state.run_id = jobs[static_cast<std::size_t>(std::clamp(to, 0, last))]->run_id;
+}
+
+// Selects another rank; false if the key does not.
+bool Choose(TopState& state, Kind key, const JobPage& page) {
+  const int last = std::max(static_cast<int>(page.grid.cells.size()) - 1, 0);
+  switch (key) {
+    case Kind::kUp:
+      state.cell = NeighbourOf(page.grid, page.cell, -1, 0);
+      return true;
+    case Kind::kDown:
+      state.cell = NeighbourOf(page.grid, page.cell, 1, 0);
+      return true;
+    case Kind::kLeft:
+      state.cell = NeighbourOf(page.grid, page.cell, 0, -1);
+      return true;
+    case Kind::kRight:
+      state.cell = NeighbourOf(page.grid, page.cell, 0, 1);
+      return true;
+    case Kind::kHome:
+      state.cell = 0;
+      return true;
+    case Kind::kEnd:
+      state.cell = last;
+      return true;
+    default:
+      return false;
+  }
+}
+
+void PressInJob(TopState& state, Kind key, const JobPage& page) {
+  if (Choose(state, key, page)) return;
+  switch (key) {
+    case Kind::kTab:
+      ShowPane(state, NextPane(state.pane));
+      break;
+    case Kind::kPageUp:
+      state.pane_top = std::max(page.pane_top - page.pane_rows, 0);
+      break;
+    case Kind::kPageDown:
+      // Stops at the last page.
+      state.pane_top =
+          std::min(page.pane_top + page.pane_rows,
+                   std::max(static_cast<int>(page.pane.size()) - 1 - page.pane_rows, 0));
+      break;
+    case Kind::kEnter:
+      if (!page.grid.cells.empty()) state.place = Place::kRank;
+      break;
+    case Kind::kEscape:
+      state.place = Place::kJobs;
+      state.watched.clear();
+      break;
+    default:
+      break;
+  }
+}
+
+// Dispatches by the visible page.
+void PressSomewhere(TopState& state, const Key& key, const ScreenSize& size) {
+  const Kind meaning = MeaningOf(key);
+  if (state.place == Place::kJobs) {
+    PressInJobs(state, meaning, size);
+    return;
+  }
+  const JobSnapshot* const job = ChosenJob(state);
+  if (job == nullptr) {
+    if (meaning == Kind::kEscape) {
+      state.place = Place::kJobs;
+      state.watched.clear();
+    }
+    return;
+  }
+  if (PressForOutput(state, key)) return;
+  const JobPage page = LayOut(state, *job, size);
+  if (ScrollOutput(state, meaning, OutputRoom(state, page, size))) return;
+  if (state.place == Place::kJob) {
+    PressInJob(state, meaning, page);
+  } else if (!Choose(state, meaning, page) && meaning == Kind::kEscape) {
+    state.place = Place::kJob;
+  }
+}
+
+}  // namespace
+
+bool PressKey(TopState& state, const Key& key, const ScreenSize& size) {
+  if (state.helps) {
+    state.helps = false;
+    return false;
+  }
+  if (key == Key{Kind::kCharacter, 'q'}) return true;
+  if (key == Key{Kind::kCharacter, '?'}) {
+    state.helps = true;
+    return false;
+  }
+  PressSomewhere(state, key, size);
+  FollowChoice(state);
+  return false;
 }
 
 }  // namespace muster::launcher

@@ -1,19 +1,25 @@
-// What is on the terminal of `muster top`.
+// The screen of `muster top`, and its keys.
 #pragma once
 
-#include "launcher/terminal/screen.h"
+#include "launcher/top/screen.h"
 #include "launcher/top/state.h"
-#include "rendezvous/core/types.h"
+#include "rendezvous/core/values/types.h"
 
 namespace muster::launcher {
 
-// The smallest terminal on which something can be seen.
+// The smallest usable terminal.
 inline constexpr ScreenSize kSmallest{.columns = 40, .rows = 12};
 
-// All of a screen of that size, at that time. Nothing in it is wider or lower.
+// The whole screen at that time, within `size`.
 Screen DrawTop(const TopState& state, const ScreenSize& size, rendezvous::TimePoint now);
 
-// How many jobs are shown at once in the list of all.
+// How many jobs the list shows at once.
 int JobRows(const ScreenSize& size);
+
+// The effect of keys in `muster top`.
+
+// Moves the selection or the view, with the layout of a screen of that size. True if the user
+// quits.
+bool PressKey(TopState& state, const Key& key, const ScreenSize& size);
 
 }  // namespace muster::launcher

@@ -13,8 +13,13 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/write.hpp>
 
-#include "rendezvous/net/grpc_runtime.h"
-#include "rendezvous/wire/knock.h"
+#include "absl/strings/str_cat.h"
+
+#include "base/text.h"
+#include "rendezvous/client/probes.h"
+#include "rendezvous/core/values/phrases.h"
+#include "rendezvous/net/grpc_server.h"
+#include "rendezvous/wire/liveness_probe.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -27,7 +32,7 @@ constexpr std::chrono::seconds kPlaceAttempt(1);
 constexpr std::chrono::milliseconds kBetweenRounds(50);
 
 // One of them. For a daemon that stands still its kernel accepts connections; one that lives ends
-// the connection of whoever knocks (wire/knock.h).
+// the connection of whoever probes (wire/liveness_probe.h).
 struct Attempt {
   boost::asio::ip::tcp::socket socket;
   std::array<char, kMaxKnockAnswer> answer{};
@@ -72,7 +77,7 @@ std::string ChannelTarget(const Endpoint& endpoint) {
   return "dns:///" + ToString(endpoint);
 }
 
-Endpoint WhereItLeads(const Endpoint& endpoint, std::chrono::milliseconds patience) {
+Endpoint FindLeader(const Endpoint& endpoint, std::chrono::milliseconds patience) {
   const std::vector<Endpoint> places = EachOf(endpoint);
   if (places.size() == 1) return endpoint;
   const auto end = std::chrono::steady_clock::now() + patience;
@@ -110,6 +115,117 @@ std::shared_ptr<grpc::Channel> OpenChannel(const std::string& target,
   const std::string& name = client.server_name.empty() ? options.host : client.server_name;
   if (credentials.secure() && !name.empty()) arguments.SetSslTargetNameOverride(name);
   return grpc::CreateCustomChannel(target, client.credentials, arguments);
+}
+
+namespace {
+
+constexpr char kNotMuster[] = "what answers there is not a Muster rendezvous";
+
+// What has gone wrong between two ends of which one asks for another proof than the other gives
+// (first_byte.h); trying again would not help.
+void ReadTlsTrouble(ConnectionError& error, Credentials::Proof proof) {
+  using Kind = ConnectionError::Kind;
+  const auto says = [&error](const char* words) {
+    return error.cause.find(words) != std::string::npos;
+  };
+  if (proof == Credentials::Proof::kSite && says("certificate verify failed")) {
+    error = {.cause = "its certificate has expired, or was not issued by an authority in --tls-ca",
+             .kind = Kind::kForeign};
+  } else if (proof == Credentials::Proof::kSite && says("is not in peer certificate")) {
+    error = {.cause = "its certificate is for a name other than the one it was contacted by",
+             .kind = Kind::kForeign};
+  } else if (says("certificate verify failed")) {
+    error = {.cause =
+                 "it was started with another token than the one here, or the clocks of the "
+                 "two machines differ by hours",
+             .kind = Kind::kForeign,
+             .is_in_doubt = true};
+  } else if (says("wrong version number") || says("packet length too long")) {
+    // One of Muster's says insufficient_security.
+    error = {.cause = kNotMuster, .kind = Kind::kForeign, .is_in_doubt = true};
+  } else if (says("alert insufficient security")) {
+    error = {.cause =
+                 "it was started without a token; start it with the one here, or use none here "
+                 "either (--insecure)",
+             .kind = Kind::kForeign};
+  } else if (says("http1.x server")) {
+    error = {.cause = "it requires the token that it was started with",
+             .kind = Kind::kForeign,
+             .is_in_doubt = true};
+  } else if (const std::size_t at = error.cause.find("Ssl handshake failed: ");
+             at != std::string::npos) {
+    error.cause =
+        absl::StrCat("no secure connection could be made (", error.cause.substr(at + 22), ")");
+  }
+}
+
+std::string WhyUnavailable(const ConnectionError& error) {
+  return error.kind == ConnectionError::Kind::kRefused
+             ? absl::StrCat("nothing is listening there (", error.cause, ")")
+             : error.cause;
+}
+
+}  // namespace
+
+// What gRPC wraps around the cause is for those who debug gRPC: "failed to connect to all
+// addresses; last error: UNKNOWN: ipv4:127.0.0.1:1: Failed to connect to remote host: Connection
+// refused".
+ConnectionError ReadConnectionError(const grpc::Status& status, Credentials::Proof proof) {
+  using Kind = ConnectionError::Kind;
+  ConnectionError error{.cause = status.error_message()};
+  if (status.error_code() == grpc::StatusCode::UNIMPLEMENTED) {
+    return {.cause = kNotMuster, .kind = Kind::kForeign};
+  }
+  // A client whose token is accepted may still have no right to what it asks for.
+  if (status.error_code() == grpc::StatusCode::PERMISSION_DENIED) {
+    return {.cause = OneLine(error.cause, kMaxDaemonSentence), .kind = Kind::kForeign};
+  }
+  if (error.cause.starts_with("DNS resolution failed")) {
+    error.kind = Kind::kUnresolved;
+    error.cause =
+        absl::StrCat("its name does not resolve", error.cause.substr(error.cause.rfind(": ")));
+    return error;
+  }
+  for (const char* wrapping : {"last error: ", "UNKNOWN: ", "UNAVAILABLE: ",
+                               "Failed to connect to remote host: ", "recvmsg:", "sendmsg:"}) {
+    if (const std::size_t at = error.cause.find(wrapping); at != std::string::npos) {
+      error.cause = error.cause.substr(at + std::char_traits<char>::length(wrapping));
+    }
+  }
+  if (error.cause.find("Connection refused") != std::string::npos) error.kind = Kind::kRefused;
+  ReadTlsTrouble(error, proof);
+  // The kernel takes connections for a process that is stopped, or too busy to.
+  if (error.cause.find("before receiving SETTINGS frame") != std::string::npos) {
+    error.cause = "it accepts connections but does not answer";
+  }
+  if (error.cause.empty()) error.cause = "the connection ended";
+  return error;
+}
+
+ConnectionError Recognized(ConnectionError error, const std::string& speaks) {
+  error.is_in_doubt = false;
+  if (speaks.empty()) return error;
+  return {.cause = absl::StrCat(kNotMuster, ": ", speaks,
+                                "; choose another port, or stop the process using this one"),
+          .kind = ConnectionError::Kind::kForeign};
+}
+
+absl::Status ExplainFailure(const grpc::Status& status, const DaemonOptions& daemon) {
+  const std::string where = absl::StrCat(ToString(daemon.endpoint), ": ");
+  switch (status.error_code()) {
+    case grpc::StatusCode::DEADLINE_EXCEEDED:
+      return absl::UnavailableError(
+          absl::StrCat(where, "no answer within ", base::Seconds(daemon.patience)));
+    case grpc::StatusCode::UNAVAILABLE:
+    case grpc::StatusCode::UNIMPLEMENTED: {
+      ConnectionError error = ReadConnectionError(status, daemon.credentials.proof());
+      if (error.is_in_doubt) error = Recognized(error, ProbeListener(daemon.endpoint));
+      return absl::UnavailableError(absl::StrCat(where, WhyUnavailable(error)));
+    }
+    default:
+      return absl::Status(static_cast<absl::StatusCode>(status.error_code()),
+                          absl::StrCat(where, OneLine(status.error_message(), kMaxDaemonSentence)));
+  }
 }
 
 }  // namespace muster::rendezvous

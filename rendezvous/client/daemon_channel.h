@@ -2,9 +2,16 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <memory>
 #include <string>
 
+#include <grpcpp/support/status.h>
+
+#include "absl/status/status.h"
+
+#include "rendezvous/client/agent_session.h"
+#include "rendezvous/client/daemon_query.h"
 #include "rendezvous/net/credentials.h"
 #include "rendezvous/net/endpoint.h"
 
@@ -20,7 +27,7 @@ std::string ChannelTarget(const Endpoint& endpoint);
 // Of several places the one where a daemon answers, as those that stand by, or stand still, do not.
 // Blocks until there is one, for `patience` at most; then, or if there is only one place, it is the
 // first.
-Endpoint WhereItLeads(const Endpoint& endpoint, std::chrono::milliseconds patience);
+Endpoint FindLeader(const Endpoint& endpoint, std::chrono::milliseconds patience);
 
 struct ChannelOptions {
   // How long a connection that broke is not made anew; each time that fails it takes longer.
@@ -39,5 +46,22 @@ struct ChannelOptions {
 std::shared_ptr<grpc::Channel> OpenChannel(const std::string& target,
                                            const Credentials& credentials,
                                            const ChannelOptions& options = {});
+
+// What a gRPC status says about the connection to the daemon.
+
+// What is read of a daemon's sentence.
+inline constexpr std::size_t kMaxDaemonSentence = 4096;
+
+// `proof` is what this end has shown.
+ConnectionError ReadConnectionError(const grpc::Status& status, Credentials::Proof proof);
+
+// What an error in doubt is, given what speaks there (WhatSpeaks): not Muster, if that is not
+// empty.
+ConnectionError Recognized(ConnectionError error, const std::string& speaks);
+
+// Why a tool's call failed, in one sentence that begins with the endpoint. Unavailable when no
+// Muster daemon answers there, or not within `patience`; otherwise the daemon's own code and words.
+// May look for a second what else answers there.
+absl::Status ExplainFailure(const grpc::Status& status, const DaemonOptions& daemon);
 
 }  // namespace muster::rendezvous

@@ -9,20 +9,20 @@
 
 #include <grpcpp/channel.h>
 #include <boost/asio/post.hpp>
-#include <boost/asio/steady_timer.hpp>
 
+#include "base/async/timer.h"
 #include "base/lifetime.h"
-#include "base/random_name.h"
-#include "rendezvous/client/attend_stream.h"
-#include "rendezvous/client/attendance.h"
+#include "base/text.h"
+#include "proto/rendezvous.grpc.pb.h"
+#include "rendezvous/client/agent_session.h"
 #include "rendezvous/client/daemon_channel.h"
-#include "rendezvous/client/grpc_error.h"
-#include "rendezvous/client/knocker.h"
-#include "rendezvous/client/log_delivery_stream.h"
-#include "rendezvous/net/grpc_runtime.h"
-#include "rendezvous/wire/death_notice.h"
-#include "rendezvous/wire/peer.h"
+#include "rendezvous/client/probes.h"
+#include "rendezvous/net/client_stream.h"
+#include "rendezvous/net/grpc_server.h"
+#include "rendezvous/net/peer.h"
+#include "rendezvous/wire/liveness_probe.h"
 #include "rendezvous/wire/wire.h"
+#include "rendezvous/wire/worker_wire.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -35,7 +35,53 @@ SessionToken NewSession() {
   return base::RandomName(32);
 }
 
-// A stream, a timer and a knocker, for what an Attendance decides.
+// Over a channel that should not be the one over which the agent attends: what waits to be sent
+// here must not hold up its beats.
+class GrpcLogDelivery final : public LogDelivery {
+ public:
+  GrpcLogDelivery(boost::asio::io_context& io, std::shared_ptr<grpc::Channel> channel,
+                  std::uint64_t delivery, Handlers handlers)
+      : handlers_(std::move(handlers)), stream_(Stream::Make(io)) {
+    v1::Rendezvous::NewStub(std::move(channel))
+        ->async()
+        ->DeliverLog(&stream_->context(), stream_.get());
+    v1::LogDelivery first;
+    first.set_delivery(delivery);
+    stream_->Send(std::move(first));
+    // Nothing is answered. Copies of the handlers, as they may destroy this.
+    stream_->Start({.on_written =
+                        [this](bool ok) {
+                          const auto call = handlers_.on_ready;
+                          if (ok && !is_finished_) call();
+                        },
+                    .on_done =
+                        [this](const grpc::Status&) {
+                          const auto call = handlers_.on_over;
+                          call();
+                        }});
+  }
+
+  void Send(LogPart part) override {
+    v1::LogDelivery wire;
+    ToWire(part, &wire);
+    stream_->Send(std::move(wire));
+  }
+  void Finish() override {
+    is_finished_ = true;
+    v1::LogDelivery end;
+    end.set_end(true);
+    stream_->Send(std::move(end));
+  }
+
+ private:
+  using Stream = ClientStream<v1::LogDelivery, v1::LogTaken>;
+
+  const Handlers handlers_;
+  bool is_finished_ = false;
+  const Stream::Owner stream_;
+};
+
+// A stream, a timer and a knocker, for what an AgentSession decides.
 class GrpcClient final : public RendezvousClient {
  public:
   GrpcClient(boost::asio::io_context& io, GrpcClientOptions options, Listener& listener)
@@ -43,133 +89,121 @@ class GrpcClient final : public RendezvousClient {
         options_(std::move(options)),
         places_(EachOf(options_.endpoint)),
         listener_(listener),
-        attendance_({.where = ToString(options_.endpoint),
-                     .connect_timeout = options_.connect_timeout,
-                     .reconnect_timeout = options_.reconnect_timeout,
-                     .trust_refusals = options_.trust_refusals,
-                     .places = static_cast<int>(places_.size()),
-                     .new_session = NewSession,
-                     .progress = [this](bool all) { return listener_.TakeProgress(all); },
-                     .seed = std::random_device{}()}),
+        agent_session_({.where = ToString(options_.endpoint),
+                        .connect_timeout = options_.connect_timeout,
+                        .reconnect_timeout = options_.reconnect_timeout,
+                        .trust_refusals = options_.trust_refusals,
+                        .places = static_cast<int>(places_.size()),
+                        .new_session = NewSession,
+                        .progress = [this](bool all) { return listener_.TakeProgress(all); },
+                        .seed = std::random_device{}()}),
         timer_(io),
-        knocker_(std::in_place, io,
-                 [this](const SessionToken& session, KnockWord word, TimePoint sent) {
-                   HandleKnockAnswer(session, word, sent);
-                 }) {
+        prober_(std::in_place, io,
+                [this](const SessionToken& session, ProbeWord word, TimePoint sent) {
+                  HandleKnockAnswer(session, word, sent);
+                }) {
     InitGrpcRuntime();
   }
 
-  ~GrpcClient() override {
-    if (stream_ != nullptr) stream_->Abandon();
-  }
-
   void Join(const JoinRequest& request) override {
-    attendance_.Join(request, Clock::now());
+    agent_session_.Join(request, Clock::now());
     Act();
   }
 
   std::optional<DeathNotice> death_notice() const override {
     const std::optional<tcp::endpoint> daemon = WhereItWas();
-    if (!daemon || !attendance_.attends()) return std::nullopt;
-    return DeathNotice{*daemon, FormatDeathNotice(attendance_.session())};
+    if (!daemon || !agent_session_.attends()) return std::nullopt;
+    return DeathNotice{*daemon, FormatDeathNotice(agent_session_.session())};
   }
 
-  void WorkersStarted(RoundId round) override { Say(rendezvous::WorkersStarted{round}); }
-
-  void WorkersExited(RoundId round, const WorkersOutcome& outcome) override {
-    Say(rendezvous::WorkersExited{round, outcome});
+  void Say(Event event) override {
+    agent_session_.Say(std::move(event));
+    Act();
   }
 
   std::unique_ptr<LogDelivery> DeliverLog(std::uint64_t delivery,
                                           LogDelivery::Handlers handlers) override {
     std::shared_ptr<grpc::Channel> channel = log_channel_.lock();
     if (channel == nullptr) log_channel_ = channel = MakeChannel(/*to_known_peer=*/true);
-    return DeliverOverGrpc(io_, std::move(channel), delivery, std::move(handlers));
+    return std::make_unique<GrpcLogDelivery>(io_, std::move(channel), delivery,
+                                             std::move(handlers));
   }
 
   // The next keep-alive takes it along.
   void ProgressMade() override {}
 
-  void Leaving(const std::string& reason) override { Say(rendezvous::Leaving{reason}); }
-
-  void AskToLeave(RoundId round, const std::string& reason) override {
-    Say(rendezvous::AskToLeave{round, reason});
-  }
-
   void Leave(const std::string& reason, std::function<void()> left) override {
     left_ = std::move(left);
-    attendance_.Leave(reason, Clock::now());
+    agent_session_.Leave(reason, Clock::now());
     Act();
   }
 
  private:
-  void Say(Event event) {
-    attendance_.Say(std::move(event));
-    Act();
-  }
+  using Stream = ClientStream<v1::AgentEvent, v1::Directive>;
 
   void HandleDirective(std::uint64_t connection, const v1::Directive& wire) {
-    if (wire.has_welcome()) peer_ = stream_->peer();
-    attendance_.OnDirective(connection, FromWire(wire), Clock::now());
+    // "ipv4:10.0.0.1:29400".
+    if (wire.has_welcome()) peer_ = stream_->context().peer();
+    agent_session_.OnDirective(connection, FromWire(wire), Clock::now());
     Act();
   }
 
   void HandleDone(std::uint64_t connection, const grpc::Status& status) {
-    stream_ = nullptr;
-    attendance_.OnConnectionEnded(
-        connection, ReadConnectionError(status, options_.credentials.proof()), Clock::now());
+    stream_.reset();
+    const ConnectionError error = ReadConnectionError(status, options_.credentials.proof());
+    if (!error.is_in_doubt) return HandleEnded(connection, error);
+    ProbeListener(io_, places_[place_],
+                  lifetime_.Guard([this, connection, error](const std::string& speaks) {
+                    HandleEnded(connection, Recognized(error, speaks));
+                  }));
+  }
+
+  void HandleEnded(std::uint64_t connection, const ConnectionError& error) {
+    agent_session_.OnConnectionEnded(connection, error, Clock::now());
     Act();
   }
 
-  void HandleKnockAnswer(const SessionToken& session, KnockWord word, TimePoint sent) {
-    if (word == KnockWord::kPaused) {
-      attendance_.OnPaused(session, sent);
+  void HandleKnockAnswer(const SessionToken& session, ProbeWord word, TimePoint sent) {
+    if (word == ProbeWord::kPaused) {
+      agent_session_.OnPaused(session, sent);
     } else {
-      attendance_.OnGone(session, Clock::now());
+      agent_session_.OnGone(session, Clock::now());
     }
     Act();
   }
 
-  // Carries out what the attendance has asked for. What the listener asks for while it is told
+  // Carries out what the session has asked for. What the listener asks for while it is told
   // something comes after that, and not from within.
   void Act() {
     if (acting_) return;
     acting_ = true;
     const base::Lifetime::Watch watch = lifetime_.watch();
-    while (std::optional<Attendance::Action> action = attendance_.NextAction()) {
+    while (std::optional<AgentSession::Action> action = agent_session_.NextAction()) {
       std::visit([this](auto& kind) { Do(kind); }, *action);
       // The listener may have destroyed this client.
       if (watch.over()) return;
     }
     acting_ = false;
-    ArmTimer();
-  }
-
-  void ArmTimer() {
-    const std::optional<TimePoint> due = attendance_.NextDeadline();
-    if (due == armed_for_) return;
-    armed_for_ = due;
-    timer_.cancel();
-    if (!due) return;
-    timer_.expires_at(*due);
-    timer_.async_wait(lifetime_.Guard([this, due](const boost::system::error_code& error) {
-      // One that was queued when it was moved finds another time.
-      if (error || armed_for_ != due) return;
-      armed_for_.reset();
-      attendance_.Tick(Clock::now());
+    timer_.Follow(agent_session_.NextDeadline(), [this] {
+      agent_session_.Tick(Clock::now());
       Act();
-    }));
+    });
   }
 
-  void Do(const Attendance::Connect& connect) {
+  void Do(const AgentSession::Connect& connect) {
     const std::uint64_t number = connect.connection;
     place_ = static_cast<std::size_t>(connect.place);
-    stream_ = new AttendStream(
-        io_, v1::Rendezvous::NewStub(MakeChannel(connect.to_known_peer)),
-        {.on_directive = [this, number](const v1::Directive& d) { HandleDirective(number, d); },
+    stream_ = Stream::Make(io_);
+    v1::Rendezvous::NewStub(MakeChannel(connect.to_known_peer))
+        ->async()
+        ->Attend(&stream_->context(), stream_.get());
+    stream_->Start(
+        {.on_read = [this, number](const v1::Directive& d) { HandleDirective(number, d); },
          .on_done = [this, number](const grpc::Status& s) { HandleDone(number, s); }});
   }
-  void Do(Attendance::Send& send) {
+  // There is none once a connection has ended, while it is looked up who answers there instead.
+  void Do(AgentSession::Send& send) {
+    if (stream_ == nullptr) return;
     if (auto* const beat = std::get_if<KeepAlive>(&send.event)) {
       beat->log_bytes_lost = told_lost_ = listener_.LogBytesLost();
     }
@@ -180,28 +214,36 @@ class GrpcClient final : public RendezvousClient {
     // What was lost since the last beat.
     const bool is_last = std::holds_alternative<Goodbye>(send.event);
     if (is_last && listener_.LogBytesLost() != told_lost_) {
-      stream_->Send(KeepAlive{.log_bytes_lost = listener_.LogBytesLost()});
+      Write(KeepAlive{.log_bytes_lost = listener_.LogBytesLost()});
     }
-    stream_->Send(send.event);
+    Write(send.event);
   }
-  void Do(const Attendance::FinishSending&) { stream_->FinishWriting(); }
-  void Do(const Attendance::Abandon&) { std::exchange(stream_, nullptr)->Abandon(); }
-  void Do(const Attendance::Knock& knock) {
-    if (const auto daemon = WhereItWas()) knocker_->Knock(*daemon, knock.session, knock.secret);
+  void Do(const AgentSession::FinishSending&) {
+    if (stream_ != nullptr) stream_->EndSending();
   }
-  void Do(const Attendance::Tell& tell) { listener_.OnDirective(tell.directive); }
-  void Do(const Attendance::Trouble& trouble) { listener_.OnTrouble(trouble.sentence); }
-  void Do(const Attendance::OutOfTouch& out) { listener_.OnOutOfTouch(out.cause); }
-  void Do(const Attendance::BackInTouch& back) { listener_.OnBackInTouch(back.outage); }
-  void Do(const Attendance::Deadline& deadline) { listener_.OnDeadline(deadline.time); }
-  void Do(const Attendance::Fenced& fenced) { listener_.OnFenced(fenced.why); }
-  void Do(const Attendance::Lost& lost) {
-    knocker_.reset();
+  void Do(const AgentSession::Abandon&) { stream_.reset(); }
+  void Do(const AgentSession::LivenessProbe& probe) {
+    if (const auto daemon = WhereItWas()) prober_->Probe(*daemon, probe.session, probe.secret);
+  }
+  void Do(const AgentSession::Tell& tell) { listener_.OnDirective(tell.directive); }
+  void Do(const AgentSession::Trouble& trouble) { listener_.OnTrouble(trouble.sentence); }
+  void Do(const AgentSession::OutOfTouch& out) { listener_.OnOutOfTouch(out.cause); }
+  void Do(const AgentSession::BackInTouch& back) { listener_.OnBackInTouch(back.outage); }
+  void Do(const AgentSession::Deadline& deadline) { listener_.OnDeadline(deadline.time); }
+  void Do(const AgentSession::Fenced& fenced) { listener_.OnFenced(fenced.why); }
+  void Do(const AgentSession::Lost& lost) {
+    prober_.reset();
     listener_.OnLost(lost.status);
   }
-  void Do(const Attendance::Left&) {
-    knocker_.reset();
+  void Do(const AgentSession::Left&) {
+    prober_.reset();
     boost::asio::post(io_, std::move(left_));
+  }
+
+  void Write(const Event& event) {
+    v1::AgentEvent wire;
+    ToWire(event, &wire);
+    stream_->Send(std::move(wire));
   }
 
   // A new one for each attempt: the TCP connection of an old one may be the very thing that is
@@ -225,16 +267,15 @@ class GrpcClient final : public RendezvousClient {
   const std::vector<Endpoint> places_;
   Listener& listener_;
 
-  Attendance attendance_;
+  AgentSession agent_session_;
   bool acting_ = false;
-  std::uint64_t told_lost_ = 0;               // of the bytes that log files did not take
-  AttendStream* stream_ = nullptr;            // deletes itself once gRPC is done with it
+  std::uint64_t told_lost_ = 0;  // of the bytes that log files did not take
+  Stream::Owner stream_;
   std::size_t place_ = 0;                     // of the last connection
   std::string peer_;                          // where the daemon was found
   std::weak_ptr<grpc::Channel> log_channel_;  // while anything is delivered over it
-  boost::asio::steady_timer timer_;
-  std::optional<TimePoint> armed_for_;
-  std::optional<Knocker> knocker_;  // until the attendance is over
+  base::Timer timer_;
+  std::optional<Prober> prober_;  // until the session is over
   std::function<void()> left_;
   const base::Lifetime lifetime_;
 };

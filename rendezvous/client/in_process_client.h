@@ -8,30 +8,27 @@
 #include <string>
 
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
 
+#include "base/async/timer.h"
 #include "base/lifetime.h"
 #include "rendezvous/client/rendezvous_client.h"
-#include "rendezvous/fronts/driver.h"
+#include "rendezvous/fronts/daemon_loop.h"
 
 namespace muster::rendezvous {
 
-// `io`, `driver` and `listener` must outlive it, and the first two what it delivers.
+// `io`, `daemon_loop` and `listener` must outlive it, and the first two what it delivers.
 class InProcessClient final : public RendezvousClient {
  public:
-  InProcessClient(boost::asio::io_context& io, Driver& driver, Listener& listener);
+  InProcessClient(boost::asio::io_context& io, DaemonLoop& daemon_loop, Listener& listener);
   // If it has not left, the node is lost.
   ~InProcessClient() override;
 
   void Join(const JoinRequest& request) override;
   std::optional<DeathNotice> death_notice() const override { return std::nullopt; }
-  void WorkersStarted(RoundId round) override;
-  void WorkersExited(RoundId round, const WorkersOutcome& outcome) override;
+  void Say(Event event) override;
   std::unique_ptr<LogDelivery> DeliverLog(std::uint64_t delivery,
                                           LogDelivery::Handlers handlers) override;
   void ProgressMade() override;
-  void Leaving(const std::string& reason) override;
-  void AskToLeave(RoundId round, const std::string& reason) override;
   void Leave(const std::string& reason, std::function<void()> left) override;
 
  private:
@@ -39,11 +36,10 @@ class InProcessClient final : public RendezvousClient {
   void TellLost(AgentId agent);
 
   boost::asio::io_context& io_;
-  Driver& driver_;
+  DaemonLoop& daemon_loop_;
   Listener& listener_;
   AgentId agent_ = 0;  // 0: has left
-  boost::asio::steady_timer progress_timer_;
-  bool tells_progress_ = false;  // when the timer expires
+  base::Timer progress_timer_;
   base::Lifetime lifetime_;
 };
 

@@ -6,19 +6,17 @@
 #include <grpcpp/channel.h>
 
 #include "absl/strings/str_cat.h"
-#include "base/phrases.h"
+
+#include "base/text.h"
 #include "proto/rendezvous.grpc.pb.h"
 #include "rendezvous/client/daemon_channel.h"
-#include "rendezvous/client/grpc_error.h"
-#include "rendezvous/client/watch_stream.h"
+#include "rendezvous/net/client_stream.h"
 #include "rendezvous/wire/wire.h"
 
 namespace muster::rendezvous {
 namespace {
 
 constexpr int kMaxUpdateBytes = 256 << 20;
-constexpr std::chrono::milliseconds kFirstRetry(250);
-constexpr std::chrono::milliseconds kLongestRetry(4000);
 
 // Whether to ask again could lead to another answer.
 bool MayComeBack(const grpc::Status& status, const DaemonOptions& daemon) {
@@ -50,28 +48,28 @@ JobWatch::JobWatch(boost::asio::io_context& io, DaemonOptions daemon, std::strin
   Connect();
 }
 
-JobWatch::~JobWatch() {
-  if (stream_ != nullptr) stream_->Abandon();
-}
+JobWatch::~JobWatch() = default;
 
 // A new connection for each attempt: the old one may be the very thing that is wrong.
 void JobWatch::Connect() {
   answers_ = false;
-  stream_ =
-      new WatchStream(io_,
-                      v1::Rendezvous::NewStub(OpenChannel(
-                          ChannelTarget(WhereItLeads(daemon_.endpoint, daemon_.patience)),
-                          daemon_.credentials, {.max_message_bytes = kMaxUpdateBytes})),
-                      run_id_,
-                      {.on_update = [this](const v1::WatchUpdate& wire) { HandleUpdate(wire); },
-                       .on_done = [this](const grpc::Status& status) { HandleDone(status); }});
+  stream_ = ClientStream<void, v1::WatchUpdate>::Make(io_);
+  v1::WatchRequest request;
+  request.set_run_id(run_id_);
+  v1::Rendezvous::NewStub(OpenChannel(ChannelTarget(FindLeader(daemon_.endpoint, daemon_.patience)),
+                                      daemon_.credentials, {.max_message_bytes = kMaxUpdateBytes}))
+      ->async()
+      ->Watch(&stream_->context(), &request, stream_.get());
+  // A loop that is busy is told later, and what has changed meanwhile at once.
+  stream_->Start({.on_read = [this](const v1::WatchUpdate& wire) { HandleUpdate(wire); },
+                  .on_done = [this](const grpc::Status& status) { HandleDone(status); }});
   GiveUpAfter(daemon_.patience);
 }
 
 void JobWatch::HandleUpdate(const v1::WatchUpdate& wire) {
-  timer_.cancel();
+  timer_.Cancel();
   has_answered_ = answers_ = true;
-  failures_ = 0;
+  backoff_.Reset();
   WatchedJobs watched{.unchanged = wire.unchanged()};
   for (const v1::JobDescription& job : wire.jobs()) watched.jobs.push_back(FromWire(job));
   for (const v1::JobEnd& end : wire.ended()) watched.ended.push_back(FromWire(end));
@@ -79,8 +77,8 @@ void JobWatch::HandleUpdate(const v1::WatchUpdate& wire) {
 }
 
 void JobWatch::HandleDone(const grpc::Status& status) {
-  stream_ = nullptr;
-  timer_.cancel();
+  stream_.reset();
+  timer_.Cancel();
   if (status.ok()) return listener_.OnOver(absl::OkStatus());
   const absl::Status why = ExplainFailure(status, daemon_);
   if (!has_answered_ || !MayComeBack(status, daemon_)) return listener_.OnOver(why);
@@ -89,32 +87,23 @@ void JobWatch::HandleDone(const grpc::Status& status) {
 
 void JobWatch::Fail(const absl::Status& why) {
   // One that was cut off after an answer is made again at once: the daemon may be there.
-  const auto pause = answers_
-                         ? std::chrono::milliseconds(0)
-                         : std::min(kLongestRetry, kFirstRetry * (1 << std::min(failures_, 8)));
-  ++failures_;
-  ComeBackAfter(pause);
+  const std::chrono::milliseconds pause = backoff_.Next();
+  ComeBackAfter(answers_ ? std::chrono::milliseconds(0) : pause);
   listener_.OnOutOfTouch(std::string(why.message()));
 }
 
 void JobWatch::ComeBackAfter(std::chrono::milliseconds pause) {
-  timer_.expires_after(pause);
-  timer_.async_wait(lifetime_.Guard([this](const boost::system::error_code& error) {
-    if (!error && stream_ == nullptr) Connect();
-  }));
+  timer_.After(pause, [this] { Connect(); });
 }
 
 void JobWatch::GiveUpAfter(std::chrono::milliseconds patience) {
-  timer_.expires_after(patience);
-  timer_.async_wait(
-      lifetime_.Guard([this, asked = stream_](const boost::system::error_code& error) {
-        if (error || answers_ || stream_ != asked) return;
-        std::exchange(stream_, nullptr)->Abandon();
-        const absl::Status why = absl::UnavailableError(absl::StrCat(
-            ToString(daemon_.endpoint), ": no answer within ", base::Seconds(daemon_.patience)));
-        if (!has_answered_) return listener_.OnOver(why);
-        Fail(why);
-      }));
+  timer_.After(patience, [this] {
+    stream_.reset();
+    const absl::Status why = absl::UnavailableError(absl::StrCat(
+        ToString(daemon_.endpoint), ": no answer within ", base::Seconds(daemon_.patience)));
+    if (!has_answered_) return listener_.OnOver(why);
+    Fail(why);
+  });
 }
 
 }  // namespace muster::rendezvous

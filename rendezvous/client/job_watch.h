@@ -2,16 +2,18 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
 
 #include "absl/status/status.h"
-#include "base/lifetime.h"
-#include "rendezvous/client/daemon_options.h"
-#include "rendezvous/client/watched_jobs.h"
+
+#include "base/async/backoff.h"
+#include "base/async/timer.h"
+#include "rendezvous/client/daemon_query.h"
+#include "rendezvous/core/values/snapshot.h"
 
 namespace grpc {
 class Status;
@@ -23,7 +25,8 @@ namespace v1 {
 class WatchUpdate;
 }  // namespace v1
 
-class WatchStream;
+template <typename Out, typename In>
+class ClientStream;
 
 // The call Watch, made again when its connection breaks: at once, then after growing pauses of up
 // to four seconds, for as long as this exists. All is done on the loop; callbacks come from there,
@@ -67,12 +70,11 @@ class JobWatch {
   const DaemonOptions daemon_;
   const std::string run_id_;
   Listener& listener_;
-  WatchStream* stream_ = nullptr;  // deletes itself once gRPC is done with it
-  bool has_answered_ = false;      // the daemon, at any time
-  bool answers_ = false;           // over this connection
-  int failures_ = 0;               // in a row
-  boost::asio::steady_timer timer_;
-  const base::Lifetime lifetime_;
+  std::shared_ptr<ClientStream<void, v1::WatchUpdate>> stream_;  // null: there is a pause
+  bool has_answered_ = false;                                    // the daemon, at any time
+  bool answers_ = false;                                         // over this connection
+  base::Backoff backoff_{std::chrono::milliseconds(250), std::chrono::seconds(4)};
+  base::Timer timer_;
 };
 
 }  // namespace muster::rendezvous

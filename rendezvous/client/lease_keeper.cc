@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/check.h"
+
 namespace muster::rendezvous {
 
 void LeaseKeeper::OnWelcome(Duration lease, bool durable, TimePoint sent) {
@@ -12,6 +14,7 @@ void LeaseKeeper::OnWelcome(Duration lease, bool durable, TimePoint sent) {
 }
 
 std::int64_t LeaseKeeper::Beat(TimePoint now) {
+  MUSTER_CHECK(unanswered_.empty() || unanswered_.rbegin()->second <= now);
   unanswered_[++last_beat_] = now;
   return last_beat_;
 }

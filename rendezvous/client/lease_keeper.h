@@ -5,7 +5,7 @@
 #include <map>
 #include <optional>
 
-#include "rendezvous/core/types.h"
+#include "rendezvous/core/values/types.h"
 
 namespace muster::rendezvous {
 
@@ -16,11 +16,11 @@ namespace muster::rendezvous {
 // alone is not a lock).
 //
 // One other thing counts: proof that the daemon is dead and that nobody decides anything until it
-// is started again (wire/knock.h). A daemon that remembers its jobs (Welcome::durable) then gives
-// every node a whole lease from that start, so the lease runs from when the question was sent. The
-// proof does not renew a lease that had ended by then: it may also have ended at the daemon while
-// that was alive. Silence proves nothing, and neither does a refused connection: something on the
-// way may refuse it while the daemon is alive and gives ranks away.
+// is started again (wire/liveness_probe.h). A daemon that remembers its jobs (Welcome::durable)
+// then gives every node a whole lease from that start, so the lease runs from when the question was
+// sent. The proof does not renew a lease that had ended by then: it may also have ended at the
+// daemon while that was alive. Silence proves nothing, and neither does a refused connection:
+// something on the way may refuse it while the daemon is alive and gives ranks away.
 //
 // Time comes in, from this machine's monotonic clock; no other clock is compared with it. Pure; not
 // thread-safe.

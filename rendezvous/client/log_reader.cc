@@ -1,25 +1,23 @@
 #include "rendezvous/client/log_reader.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
 #include <grpcpp/channel.h>
-#include <grpcpp/client_context.h>
-#include <grpcpp/support/client_callback.h>
-#include <boost/asio/executor_work_guard.hpp>
-#include <boost/asio/post.hpp>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+
 #include "proto/rendezvous.grpc.pb.h"
 #include "rendezvous/client/daemon_channel.h"
-#include "rendezvous/client/grpc_error.h"
-#include "rendezvous/wire/log_wire.h"
+#include "rendezvous/net/client_stream.h"
+#include "rendezvous/wire/worker_wire.h"
 
 namespace muster::rendezvous {
 namespace {
 
-// How a Muster daemon answers a call that it does not know (CallEntrance).
+// How a Muster daemon answers a call that it does not know (RpcRouter).
 bool IsOldDaemon(const grpc::Status& status) {
   return status.error_code() == grpc::StatusCode::UNIMPLEMENTED &&
          absl::StartsWith(status.error_message(), "there is no call");
@@ -28,112 +26,117 @@ bool IsOldDaemon(const grpc::Status& status) {
 absl::Status ExplainEnd(const grpc::Status& status, const DaemonOptions& daemon) {
   if (status.ok()) return absl::OkStatus();
   if (IsOldDaemon(status)) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(ToString(daemon.endpoint),
-                     ": the daemon there is of a version that knows nothing of logs; update it"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        ToString(daemon.endpoint), ": that daemon's version does not support logs; update it"));
   }
   return ExplainFailure(status, daemon);
 }
 
 }  // namespace
 
-// gRPC's callbacks run on its threads and post; all else is the loop's.
-class LogReader::Stream final : public grpc::ClientReadReactor<v1::LogPart> {
- public:
-  Stream(boost::asio::io_context& io, const DaemonOptions& daemon, const LogRequest& request,
-         Handlers handlers, LogReader* owner)
-      : io_(io),
-        daemon_(daemon),
-        stub_(v1::Rendezvous::NewStub(OpenChannel(
-            ChannelTarget(WhereItLeads(daemon.endpoint, daemon.patience)), daemon.credentials))),
-        stay_(io.get_executor()),
-        handlers_(std::move(handlers)),
-        owner_(owner) {
-    ToWire(request, &request_);
-    stub_->async()->ReadLog(&context_, &request_, this);
-    // Holds the stream open for reads that come from the loop.
-    AddHold();
-    StartRead(&part_);
-    StartCall();
-  }
-
-  // No handler is called any more.
-  void Abandon() {
-    owner_ = nullptr;
-    context_.TryCancel();
-    Release();
-  }
-
-  void Pause() { paused_ = true; }
-  void Resume() {
-    paused_ = false;
-    ReadNext();
-  }
-
-  void OnReadDone(bool ok) override {
-    boost::asio::post(io_, [this, ok] { HandleRead(ok); });
-  }
-  void OnDone(const grpc::Status& status) override {
-    boost::asio::post(io_, [self = std::unique_ptr<Stream>(this), status] {
-      if (self->owner_ == nullptr) return;
-      self->owner_->stream_ = nullptr;
-      // The owner may destroy itself, and this with it.
-      const auto on_end = std::move(self->handlers_.on_end);
-      on_end(ExplainEnd(status, self->daemon_));
-    });
-  }
-
- private:
-  void HandleRead(bool ok) {
-    reading_ = false;
-    if (!ok) return Release();
-    if (owner_ == nullptr) return;
-    handlers_.on_part(FromWire(std::move(part_)));
-    ReadNext();
-  }
-
-  void ReadNext() {
-    if (paused_ || released_ || std::exchange(reading_, true)) return;
-    part_.Clear();
-    StartRead(&part_);
-  }
-
-  // Lets gRPC end the call: nothing is started on it any more.
-  void Release() {
-    if (std::exchange(released_, true)) return;
-    RemoveHold();
-  }
-
-  boost::asio::io_context& io_;
-  const DaemonOptions daemon_;
-  const std::unique_ptr<v1::Rendezvous::Stub> stub_;
-  // gRPC's threads post until OnDone: the loop must not run dry before.
-  const boost::asio::executor_work_guard<boost::asio::io_context::executor_type> stay_;
-  Handlers handlers_;
-  LogReader* owner_;  // null: it does not want to hear any more
-
-  grpc::ClientContext context_;
-  v1::LogRequest request_;
-  v1::LogPart part_;     // gRPC's between StartRead and OnReadDone
-  bool reading_ = true;  // one was asked for
-  bool paused_ = false;
-  bool released_ = false;
-};
-
 LogReader::LogReader(boost::asio::io_context& io, const DaemonOptions& daemon,
                      const LogRequest& request, Handlers handlers)
-    : stream_(new Stream(io, daemon, request, std::move(handlers), this)) {}
-
-LogReader::~LogReader() {
-  if (stream_ != nullptr) stream_->Abandon();
+    : stream_(ClientStream<void, v1::LogPart>::Make(io)) {
+  v1::LogRequest wire;
+  ToWire(request, &wire);
+  v1::Rendezvous::NewStub(
+      OpenChannel(ChannelTarget(FindLeader(daemon.endpoint, daemon.patience)), daemon.credentials))
+      ->async()
+      ->ReadLog(&stream_->context(), &wire, stream_.get());
+  stream_->Start({.on_read = [on_part = std::move(handlers.on_part)](
+                                 v1::LogPart& part) { on_part(FromWire(std::move(part))); },
+                  .on_done = [daemon, on_end = std::move(handlers.on_end)](
+                                 const grpc::Status& end) { on_end(ExplainEnd(end, daemon)); }});
 }
 
+LogReader::~LogReader() = default;
+
 void LogReader::Pause() {
-  if (stream_ != nullptr) stream_->Pause();
+  stream_->Pause();
 }
 
 void LogReader::Resume() {
-  if (stream_ != nullptr) stream_->Resume();
+  stream_->Resume();
+}
+
+LogFollower::LogFollower(boost::asio::io_context& io, DaemonOptions daemon, LogRequest request,
+                         std::chrono::milliseconds comes_back_for, Handlers handlers)
+    : io_(io),
+      daemon_(std::move(daemon)),
+      request_(request),
+      comes_back_for_(comes_back_for),
+      handlers_(std::move(handlers)),
+      read_(std::move(request)),
+      pause_(io) {
+  Read(request_);
+}
+
+void LogFollower::Read(const LogRequest& request) {
+  reader_.emplace(
+      io_, daemon_, request,
+      LogReader::Handlers{.on_part = [this](const LogPart& part) { Take(part); },
+                          .on_end = [this](const absl::Status& status) { OnReadEnd(status); }});
+}
+
+void LogFollower::Take(const LogPart& part) {
+  const auto* const round = std::get_if<LogRound>(&part);
+  // A daemon that does not say in which life of the job it is has begun from the start.
+  if (away_since_ && round != nullptr && round->incarnation == 0) {
+    return End(absl::UnavailableError(
+        absl::StrCat(ToString(daemon_.endpoint),
+                     ": that daemon's version cannot resume where another left off")));
+  }
+  away_since_.reset();
+  backoff_.Reset();
+  if (!read_.Take(part)) return;
+  // It may destroy this.
+  const auto on_part = handlers_.on_part;
+  on_part(part);
+}
+
+void LogFollower::OnReadEnd(const absl::Status& status) {
+  reader_.reset();
+  const Clock::time_point now = Clock::now();
+  const bool is_over = away_since_ && now - *away_since_ >= comes_back_for_;
+  if (is_over || !MayComeBack(status)) return End(status);
+  const bool has_just_broken = !away_since_.has_value();
+  if (has_just_broken) away_since_ = now;
+  pause_.After(has_just_broken ? std::chrono::milliseconds(0) : backoff_.Next(),
+               [this] { Read(read_.Rest(Clock::now() - began_)); });
+  if (!has_just_broken) return;
+  const auto on_outage = handlers_.on_outage;
+  on_outage(std::string(status.message()));
+}
+
+bool LogFollower::MayComeBack(const absl::Status& status) const {
+  if (!request_.extent.follow || !read_.can_go_on()) return false;
+  switch (status.code()) {
+    case absl::StatusCode::kUnavailable:
+    // The daemon has cut us off, or its host has gone.
+    case absl::StatusCode::kCancelled:
+    case absl::StatusCode::kInternal:
+    case absl::StatusCode::kUnknown:
+      return true;
+    // By readers whom the daemon has not yet noticed to be gone.
+    case absl::StatusCode::kResourceExhausted:
+      return away_since_.has_value();
+    default:
+      return false;
+  }
+}
+
+void LogFollower::End(const absl::Status& status) {
+  reader_.reset();
+  const auto on_end = handlers_.on_end;
+  if (status.ok() && read_.is_incomplete()) {
+    return on_end(absl::DataLossError(
+        absl::StrCat(ToString(daemon_.endpoint), ": some output is missing, as noted above")));
+  }
+  if (absl::IsNotFound(status) && away_since_) {
+    return on_end(absl::NotFoundError(absl::StrCat(
+        status.message(), "; it has ended meanwhile, or the daemon there does not know it")));
+  }
+  on_end(status);
 }
 
 }  // namespace muster::rendezvous

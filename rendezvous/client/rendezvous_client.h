@@ -10,15 +10,38 @@
 #include <boost/asio/ip/tcp.hpp>
 
 #include "absl/status/status.h"
-#include "rendezvous/client/log_delivery.h"
-#include "rendezvous/core/directive.h"
-#include "rendezvous/core/progress.h"
-#include "rendezvous/core/types.h"
+
+#include "rendezvous/core/values/log_request.h"
+#include "rendezvous/core/values/messages.h"
+#include "rendezvous/core/values/progress.h"
+#include "rendezvous/core/values/types.h"
 
 namespace muster::rendezvous {
 
-// One agent's attendance of a job, over several connections if need be; after Evicted, the next
-// Join begins another attendance. All methods are called on the loop's thread and return at once;
+// What an agent brings to its daemon for somebody who reads what its workers print.
+
+// One delivery, from LogWanted until it is over. Lives on the loop's thread; handlers are called
+// from the loop, never from within a method, and may destroy it. Destroying it cuts it off.
+class LogDelivery {
+ public:
+  struct Handlers {
+    // One more part may be sent: the reader has taken what came before, but for what is on its way
+    // (limits::kLogChunkBytes a few times).
+    std::function<void()> on_ready;
+    // The last call: all has been brought, nobody wants any more, or the connection broke.
+    std::function<void()> on_over;
+  };
+
+  virtual ~LogDelivery() = default;
+
+  // A text of at most limits::kLogChunkBytes, or a notice. Once for each on_ready.
+  virtual void Send(LogPart part) = 0;
+  // Instead of Send: this was all. on_over follows.
+  virtual void Finish() = 0;
+};
+
+// One agent's session of a job, over several connections if need be; after Evicted, the next
+// Join begins another session. All methods are called on the loop's thread and return at once;
 // all callbacks come from the loop, never from inside a method, and none after Leave's `left` or
 // after OnLost.
 class RendezvousClient {
@@ -45,7 +68,7 @@ class RendezvousClient {
     // What the workers of this node have told since the last call; with `all`, what they have told
     // in this round: with each keep-alive, or soon after ProgressMade.
     virtual Progress TakeProgress(bool /*all*/) { return {}; }
-    // The rendezvous cannot be reached, or is gone: the attendance has ended. The message says what
+    // The rendezvous cannot be reached, or is gone: the session has ended. The message says what
     // was tried, where, and why it failed.
     virtual void OnLost(const absl::Status& status) = 0;
 
@@ -64,28 +87,23 @@ class RendezvousClient {
   virtual void Join(const JoinRequest& request) = 0;
   // How another process can tell the rendezvous that this one has died and that nothing of its
   // workers is left, so that the rendezvous does not wait for the end of the lease: by sending
-  // `text` over a TCP connection of its own. Valid for this attendance. nullopt: there is nobody to
+  // `text` over a TCP connection of its own. Valid for this session. nullopt: there is nobody to
   // tell, as this process does not attend, or the rendezvous ends with it.
   struct DeathNotice {
     boost::asio::ip::tcp::endpoint to;
     std::string text;
   };
   virtual std::optional<DeathNotice> death_notice() const = 0;
-  // Reports on this node's workers in `round`.
-  virtual void WorkersStarted(RoundId round) = 0;
-  virtual void WorkersExited(RoundId round, const WorkersOutcome& outcome) = 0;
-  // Answers LogWanted. Independent of the attendance: it may go on when this client has left, and
+  // Says WorkersStarted, WorkersExited, Leaving or AskToLeave (messages.h). AskToLeave is asked
+  // again over each connection until it is answered. The client adds how long ago a worker failed.
+  virtual void Say(Event event) = 0;
+  // Answers LogWanted. Independent of the session: it may go on when this client has left, and
   // the client may be destroyed before it.
   virtual std::unique_ptr<LogDelivery> DeliverLog(std::uint64_t delivery,
                                                   LogDelivery::Handlers handlers) = 0;
 
   // Listener::TakeProgress has something to tell. Rendezvous hear of it within about a second.
   virtual void ProgressMade() = 0;
-  // This node will leave once its workers are gone.
-  virtual void Leaving(const std::string& reason) = 0;
-  // This node wants to leave, and last had workers in `round`. Answered with LeaveAnswer, and asked
-  // again over each connection until then. Where the rendezvous speaks kLeaveAnswers (Welcome).
-  virtual void AskToLeave(RoundId round, const std::string& reason) = 0;
   // This node leaves; its workers are gone. `left` is called when the rendezvous has heard it or
   // cannot be told. Last call.
   virtual void Leave(const std::string& reason, std::function<void()> left) = 0;

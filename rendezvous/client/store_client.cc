@@ -7,11 +7,10 @@
 #include <grpcpp/channel.h>
 #include <grpcpp/client_context.h>
 
-#include "base/random_name.h"
+#include "base/text.h"
 #include "proto/store.grpc.pb.h"
 #include "rendezvous/client/daemon_channel.h"
-#include "rendezvous/client/grpc_error.h"
-#include "rendezvous/wire/printable.h"
+#include "rendezvous/core/values/phrases.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -167,7 +166,7 @@ class StoreClient::Connection {
 
   // Of several places, that where the daemon leads now.
   void Connect() {
-    channel_ = OpenChannel(ChannelTarget(WhereItLeads(daemon_.endpoint, daemon_.patience)),
+    channel_ = OpenChannel(ChannelTarget(FindLeader(daemon_.endpoint, daemon_.patience)),
                            daemon_.credentials, {.first_reconnect = kFirstReconnect});
     stub_ = store::v1::Store::NewStub(channel_);
   }

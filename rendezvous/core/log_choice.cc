@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "rendezvous/core/limits.h"
+#include "rendezvous/core/values/limits.h"
 
 namespace muster::rendezvous {
 namespace {

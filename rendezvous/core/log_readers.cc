@@ -1,13 +1,37 @@
 #include "rendezvous/core/log_readers.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
-#include "base/earliest.h"
+#include "base/durations.h"
+#include "base/text.h"
 #include "rendezvous/core/job/job.h"
 #include "rendezvous/core/log_choice.h"
+#include "rendezvous/core/values/phrases.h"
 
 namespace muster::rendezvous {
+namespace {
+
+// A reader may name any job.
+std::string Shown(const std::string& run_id) {
+  return OneLine(run_id, kMaxNameLength);
+}
+
+// The job has ended, and its nodes have left and taken their output with them.
+absl::Status OutputIsGone(const JobSnapshot& job) {
+  const bool has_file = job.failure && !job.failure->log_path.empty();
+  return absl::FailedPreconditionError(
+      absl::StrCat("the job ended",
+                   job.ended_ago ? absl::StrCat(" ", base::Seconds(*job.ended_ago), " ago") : "",
+                   ": ", job.sentence, "; its output was on its nodes, which have left: ",
+                   has_file ? absl::StrCat("the log of rank ", job.failure->rank, " is ",
+                                           job.failure->log_path, " on host ", job.failure->host)
+                            : "where they had a --log-dir, it is there"));
+}
+
+}  // namespace
+
 LogReaders::LogReaders(Coordinator& coordinator, const Options& options)
     : coordinator_(coordinator),
       reader_budget_(options.readers, options.all_readers),
@@ -40,11 +64,13 @@ void LogReaders::Open(LogReaderId id, LogRequest request, TimePoint now) {
 absl::Status LogReaders::Admit(const LogRequest& request, TimePoint now) {
   const Job* const job = coordinator_.FindJob(request.run_id);
   if (job == nullptr) {
-    return absl::NotFoundError(absl::StrCat("no job '", request.run_id, "' here"));
+    const std::optional<JobSnapshot> ended = coordinator_.Describe(request.run_id, now);
+    if (ended) return OutputIsGone(*ended);
+    return absl::NotFoundError(absl::StrCat("no job '", Shown(request.run_id), "' here"));
   }
   if (ComesBack(request) && job->incarnation() != request.incarnation) {
-    return absl::NotFoundError(
-        absl::StrCat("the job '", request.run_id, "' that was read has ended; this is another"));
+    return absl::NotFoundError(absl::StrCat("the job '", Shown(request.run_id),
+                                            "' has ended; this is a new job of the same name"));
   }
   if (request.extent.from.size() > limits::kLogPositions.most) {
     return absl::InvalidArgumentError(
@@ -59,7 +85,7 @@ absl::Status LogReaders::Admit(const LogRequest& request, TimePoint now) {
   });
   if (static_cast<std::uint64_t>(of_job) >= limits::kLogReadersOfJob.most) {
     return absl::ResourceExhaustedError(absl::StrCat(of_job, " readers of the logs of job '",
-                                                     request.run_id,
+                                                     Shown(request.run_id),
                                                      "' are there, which is the limit"));
   }
   const ByteBudget::Share newcomer(&reader_budget_);
@@ -69,12 +95,12 @@ absl::Status LogReaders::Admit(const LogRequest& request, TimePoint now) {
   }
   const auto round = FirstRound(request, *job);
   if (!round.ok()) return round.status();
-  // Who comes back may have followed the job into a round without his ranks.
+  // A reader that comes back may have followed the job into a round without its ranks.
   if (*round != nullptr && ComesBack(request)) return absl::OkStatus();
   if (*round != nullptr) return CheckRanks(request, **round);
   if (request.extent.follow && !job->ended()) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
-      "job '", request.run_id, "' has started no workers: ", job->Describe(now).sentence));
+      "job '", Shown(request.run_id), "' has started no workers: ", job->Describe(now).sentence));
 }
 
 const Job* LogReaders::JobOf(const Reader& reader) const {
@@ -129,7 +155,7 @@ void LogReaders::GoOn(LogReaderId id, TimePoint now) {
     if (!reader.held.empty()) return;
     AskPlaces(id, reader, now);
     GiveHeld(id, reader);
-    // Only when he has taken everything is he told that this was all.
+    // The reader must have taken everything before it is told that this was all.
     const bool is_done =
         reader.ready && reader.held.empty() && reader.to_ask.empty() && reader.deliveries.empty();
     if (!is_done) return;
@@ -149,11 +175,11 @@ void LogReaders::AskPlaces(LogReaderId id, Reader& reader, TimePoint now) {
   const bool all_at_once = reader.request.extent.follow;
   std::deque<LogPlace> later;
   while (!reader.to_ask.empty() && (all_at_once || reader.deliveries.empty())) {
-    // What cannot be had is told one by one.
+    // Losses are reported one at a time.
     if (!all_at_once && !reader.held.empty()) return;
     LogPlace place = std::move(reader.to_ask.front());
     reader.to_ask.pop_front();
-    // After a restart of the daemon its readers may be back before its agents are.
+    // After a restart of the daemon, readers may be back before their agents are.
     const bool may_come_back = all_at_once && coordinator_.ConnectionOf(place.attendee) == 0 &&
                                coordinator_.Attends(place.attendee);
     if (may_come_back) {
@@ -219,7 +245,7 @@ bool LogReaders::EnterNextRound(LogReaderId id, Reader& reader) {
     return begun.ok();
   }
   if (follows && job != nullptr && !job->ended()) return false;
-  End(id, reader.is_incomplete ? absl::DataLossError("something is missing, as was said above")
+  End(id, reader.is_incomplete ? absl::DataLossError("some output is missing, as noted above")
                                : absl::OkStatus());
   return false;
 }
@@ -309,7 +335,7 @@ void LogReaders::Tick(TimePoint now) {
   }
   for (const LogDeliveryId id : left_over) {
     const auto found = deliveries_.find(id);
-    // Its reader may have ended by what was done before.
+    // The steps before may have ended its reader, and with it this delivery.
     if (found == deliveries_.end()) continue;
     if (found->second.open) actions_.emplace_back(EndLogDelivery{id});
     Ended(id,

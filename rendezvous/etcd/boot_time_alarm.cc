@@ -17,14 +17,9 @@ Election::TimePoint BootTimeAlarm::Now() const {
 }
 
 void BootTimeAlarm::Set(std::optional<Election::TimePoint> time, std::function<void()> ring) {
-  const std::uint64_t set = ++set_;
-  timer_.cancel();
-  if (!time) return;
-  timer_.expires_after(std::max<Election::Duration>(*time - Now(), Election::Duration::zero()));
-  timer_.async_wait(
-      lifetime_.Guard([this, set, ring = std::move(ring)](const boost::system::error_code& error) {
-        if (!error && set == set_) ring();
-      }));
+  if (!time) return timer_.Cancel();
+  timer_.After(std::max<Election::Duration>(*time - Now(), Election::Duration::zero()),
+               std::move(ring));
 }
 
 }  // namespace muster::rendezvous::etcd

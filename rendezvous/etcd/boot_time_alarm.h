@@ -1,15 +1,13 @@
 // This machine's clock that goes on while the machine sleeps, and a timer of the loop.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <optional>
 
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
 
-#include "base/lifetime.h"
-#include "rendezvous/etcd/alarm.h"
+#include "base/async/timer.h"
+#include "rendezvous/etcd/election.h"
 
 namespace muster::rendezvous::etcd {
 
@@ -22,9 +20,7 @@ class BootTimeAlarm final : public Alarm {
   void Set(std::optional<Election::TimePoint> time, std::function<void()> ring) override;
 
  private:
-  boost::asio::steady_timer timer_;
-  std::uint64_t set_ = 0;  // how often it was
-  const base::Lifetime lifetime_;
+  base::Timer timer_;
 };
 
 }  // namespace muster::rendezvous::etcd

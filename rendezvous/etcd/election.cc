@@ -12,6 +12,8 @@ namespace {
 constexpr std::chrono::milliseconds kElectionPause(200);
 // Before a lease that could not be kept alive is tried to be once more.
 constexpr std::chrono::milliseconds kRepeat(50);
+// Between two campaigns of who follows. Each is a transaction that a majority of etcd writes down.
+constexpr std::chrono::seconds kBetweenCampaigns(10);
 // Of the lease, in which it is asked for again; the rest is for answers that are late or lost.
 constexpr int kKeepAlivesInALease = 4;
 
@@ -63,7 +65,10 @@ void Election::OnCampaign(std::uint64_t call, const absl::StatusOr<Outcome>& out
                           TimePoint now) {
   if (call != call_) return;
   if (state_ == State::kLeading) {
-    if (!outcome.ok()) {
+    if (absl::IsAborted(outcome.status())) {
+      // The key may be there again, and what was written since is not.
+      Lose(std::string(outcome.status().message()));
+    } else if (!outcome.ok()) {
       looks_again_ = now + kElectionPause;
     } else if (outcome->held) {
       call_ = NextCall();
@@ -76,7 +81,7 @@ void Election::OnCampaign(std::uint64_t call, const absl::StatusOr<Outcome>& out
   if (state_ != State::kCampaigning) return;
   if (absl::IsNotFound(outcome.status())) lease_ = 0;
   if (!outcome.ok()) return Retreat(outcome.status(), now);
-  troubled_ = false;
+  trouble_.Over();
   fence_ = outcome->revision;
   if (!outcome->held) {
     if (outcome->found.empty() || outcome->found[0].keys.empty()) return Run();
@@ -93,13 +98,15 @@ void Election::Follow(const KeyValue& key, Revision revision, TimePoint now) {
   followed_ = key.lease;
   look_ = 0;
   next_look_ = now + ttl_;
+  next_campaign_ = now + kBetweenCampaigns;
   call_ = NextCall();
   actions_.push_back(AwaitDeletion{call_, options_.key, revision});
-  if (leader_ != key.value) actions_.push_back(Follows{leader_ = key.value});
-  if (key.lease == 0) {
-    actions_.push_back(Trouble{absl::StrCat("somebody has written ", options_.key,
-                                            " in etcd by hand, so that it never ends by itself; "
-                                            "delete it")});
+  const bool is_news = leader_ != key.value;
+  if (is_news) actions_.push_back(Follows{leader_ = key.value});
+  if (is_news && key.lease == 0) {
+    actions_.push_back(
+        Trouble{absl::StrCat("someone has written ", options_.key,
+                             " in etcd by hand, so that it never expires; delete it")});
   }
   if (key.lease != 0 && key.lease == options_.of_the_dead) actions_.push_back(Revoke{key.lease});
 }
@@ -118,9 +125,8 @@ void Election::OnTimeToLive(std::uint64_t call,
   if (!ttl.ok() || *ttl >= std::chrono::milliseconds::zero()) return;
   actions_.push_back(Revoke{followed_});
   actions_.push_back(
-      Trouble{"etcd has not ended the leader's lease although its time is over, as a member's "
-              "clock was set "
-              "back; ending it"});
+      Trouble{"etcd has not ended the leader's expired lease, as a member's clock was set back; "
+              "revoking it"});
 }
 
 void Election::Lead(TimePoint now) {
@@ -134,10 +140,14 @@ void Election::Lead(TimePoint now) {
 }
 
 // Nobody but etcd, when the lease ends, takes the key away; except by hand. And then another leads
-// at once, while this one has nothing to write for a while.
+// at once, while this one has nothing to write for a while. It is read as well, as without that a
+// member that is behind the others could answer.
 void Election::LookAtKey() {
   call_ = NextCall();
-  actions_.push_back(Campaign{call_, {.conditions = {WasCreated{options_.key, fence_}}}});
+  actions_.push_back(Campaign{call_,
+                              {.conditions = {WasCreated{options_.key, fence_}},
+                               .then = {Get{options_.key}},
+                               .otherwise = {Get{options_.key}}}});
 }
 
 void Election::OnDeletion(std::uint64_t call, const absl::Status& ended, TimePoint now) {
@@ -181,8 +191,8 @@ void Election::AskToKeepAlive(TimePoint now) {
 void Election::Retreat(const absl::Status& why, TimePoint now) {
   state_ = State::kPausing;
   pause_ends_ = now + kElectionPause;
-  // Once until it can take part again: each member may have another reason, again and again.
-  if (std::exchange(troubled_, true)) return;
+  // Each member may have another reason, again and again.
+  if (!trouble_.IsDue(now)) return;
   actions_.push_back(Trouble{std::string(why.message())});
 }
 
@@ -202,6 +212,7 @@ void Election::Tick(TimePoint now) {
   }
   if (keep_alive_ == 0 && now >= next_keep_alive_) AskToKeepAlive(now);
   if (LooksAfterLease() && now >= next_look_) LookAfterLease(now);
+  if (state_ == State::kFollowing && now >= next_campaign_) Run();
   if (state_ == State::kLeading && looks_again_ && now >= *looks_again_) {
     looks_again_.reset();
     LookAtKey();
@@ -217,6 +228,7 @@ std::optional<Election::TimePoint> Election::NextDeadline() const {
   if (state_ == State::kLeading && looks_again_) consider(*looks_again_);
   if (HasLease() && keep_alive_ == 0) consider(next_keep_alive_);
   if (HasLease() && LooksAfterLease()) consider(next_look_);
+  if (HasLease() && state_ == State::kFollowing) consider(next_campaign_);
   return due;
 }
 

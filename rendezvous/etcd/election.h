@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -11,6 +12,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+
+#include "rendezvous/etcd/adaptive_timeout.h"
 #include "rendezvous/etcd/etcd.h"
 
 namespace muster::rendezvous::etcd {
@@ -33,6 +36,10 @@ namespace muster::rendezvous::etcd {
 // back, a leader's lease does not end, whatever has become of the leader
 // (https://github.com/etcd-io/etcd/issues/12291). But it says how long a lease lasts by a clock
 // that only goes forward. So who follows asks, and ends what is over itself.
+//
+// Who follows could do so for months with a password that no longer counts, as etcd goes on telling
+// what it was once asked for, and then nobody could lead. So it campaigns again every now and then,
+// although another leads: what is in the way is told while there is a leader.
 //
 // The fence is the revision in which the key was created: etcd takes it back when the lease ends,
 // and the next leader's is another. Every transaction of a leader has it as a condition, so one
@@ -98,7 +105,7 @@ class Election {
   struct Lost {
     std::string why;
   };
-  // Why it cannot take part; told once until it can again.
+  // Why it cannot take part; told once a minute until it can again.
   struct Trouble {
     std::string why;
   };
@@ -125,6 +132,9 @@ class Election {
   std::optional<TimePoint> NextDeadline() const;
 
   std::optional<Action> NextAction();
+
+  // Another one leads, and this one could.
+  bool StandsBy() const { return state_ == State::kFollowing; }
 
   // It leads, and its word counts.
   bool Leads(TimePoint now) const { return state_ == State::kLeading && now < lease_ends_; }
@@ -174,9 +184,25 @@ class Election {
   LeaseId followed_ = 0;                  // the lease of who leads
   std::uint64_t look_ = 0;                // after that lease, under way; 0: none
   TimePoint next_look_{};
-  std::string leader_;     // last told
-  bool troubled_ = false;  // and it was told why
+  TimePoint next_campaign_{};  // of who follows
+  std::string leader_;         // last told
+  Reminder trouble_;
   std::deque<Action> actions_;
+};
+
+// A clock, and one timer of it.
+
+// What a Candidate has of the loop that it lives on; in tests that of a simulated machine.
+class Alarm {
+ public:
+  virtual ~Alarm() = default;
+
+  // Goes on while the machine sleeps (Election).
+  virtual Election::TimePoint Now() const = 0;
+
+  // Calls `ring` from the loop, once, when it is that time or is past it; never from within this
+  // call, nor after the alarm's end. What was set before no longer rings. nullopt: nothing does.
+  virtual void Set(std::optional<Election::TimePoint> time, std::function<void()> ring) = 0;
 };
 
 }  // namespace muster::rendezvous::etcd

@@ -108,6 +108,8 @@ class Etcd {
   // answer is asked for again: so the transaction is done once or more often, and a repetition may
   // arrive late, after the answer and after later transactions. Whoever changes something says in
   // the conditions what it follows from (SequencedWriter). Reads see all that was answered before.
+  //   Aborted             etcd was restored from a snapshot: it has gone back behind what was
+  //                       answered before; told once, and the transaction may be done
   //   ResourceExhausted   etcd's quota is used up; nothing was done
   //   InvalidArgument     etcd refuses such a transaction: it is larger than its limits
   //   PermissionDenied    the credentials do not suffice
@@ -115,7 +117,8 @@ class Etcd {
   virtual void Transact(Transaction transaction,
                         std::function<void(absl::StatusOr<Outcome>)> done) = 0;
 
-  // As Transact, of a transaction that only reads and may have a large answer. Each member is
+  // As Transact, of a transaction that only reads and may have a large answer, and never Aborted.
+  // Each member is
   // waited for at least so many times as long as usual, kMostTimes at most; then
   //   DeadlineExceeded   none of them has answered in time, and less may have to be asked for
   static constexpr int kMostTimes = 8;
@@ -160,6 +163,36 @@ class Etcd {
 
   // What only lists the past up to the revision may be forgotten. Nobody waits for it.
   virtual void Compact(Revision revision) = 0;
+};
+
+// Where an etcd is, and how it is spoken to.
+
+// By what a daemon and an etcd know each other.
+struct EtcdCredentials {
+  // PEM. With an authority the connections are encrypted, and members have to have its certificate;
+  // certificate and key are this daemon's (etcd's --client-cert-auth), or both empty.
+  std::string authority{};
+  std::string certificate{};
+  std::string key{};
+  // Of etcd's own users; empty: it has none.
+  std::string user{};
+  std::string password{};
+
+  bool operator==(const EtcdCredentials&) const = default;
+};
+
+struct EtcdOptions {
+  // "HOST:PORT" of its members.
+  std::vector<std::string> members;
+  EtcdCredentials credentials{};
+  // Reads them again, as files are replaced while a daemon runs: asked from the loop before each
+  // login and whenever a member does not answer. After an error those that were read last stay.
+  // nullptr: they never change.
+  std::function<absl::StatusOr<EtcdCredentials>()> reread{};
+  // For one member to answer before the next is asked; about a lease half as long, as that needs no
+  // disk and cannot wait. A transaction waits up to eight times as long where no member answers in
+  // time, and a login up to 64 times.
+  std::chrono::milliseconds patience = std::chrono::seconds(1);
 };
 
 }  // namespace muster::rendezvous::etcd

@@ -2,17 +2,17 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
 #include <utility>
 
-#include <boost/asio/steady_timer.hpp>
-
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/async/timer.h"
 #include "base/lifetime.h"
 #include "etcd/etcdserver/etcdserverpb/rpc.grpc.pb.h"
-#include "rendezvous/etcd/etcd_calls.h"
+#include "rendezvous/etcd/adaptive_timeout.h"
 #include "rendezvous/etcd/etcd_members.h"
-#include "rendezvous/etcd/etcd_wire.h"
-#include "rendezvous/etcd/patience.h"
+#include "rendezvous/net/client_stream.h"
 
 namespace muster::rendezvous::etcd {
 namespace {
@@ -22,7 +22,7 @@ using Clock = std::chrono::steady_clock;
 
 // Between two rounds of asking every member.
 constexpr milliseconds kRoundPause(100);
-constexpr char kGoneBack[] = "etcd has gone back to what it was: it was restored from a snapshot";
+constexpr char kGoneBack[] = "etcd went back in time: it was restored from a snapshot";
 
 // The answer to a watch that is created: etcd is not as far as what was seen of it, and would say
 // nothing until it is.
@@ -31,8 +31,8 @@ bool IsOfThePast(const etcdserverpb::WatchResponse& answer, Revision seen) {
 }
 
 using KeepAliveStream =
-    Stream<etcdserverpb::LeaseKeepAliveRequest, etcdserverpb::LeaseKeepAliveResponse>;
-using WatchStream = Stream<etcdserverpb::WatchRequest, etcdserverpb::WatchResponse>;
+    ClientStream<etcdserverpb::LeaseKeepAliveRequest, etcdserverpb::LeaseKeepAliveResponse>;
+using WatchStream = ClientStream<etcdserverpb::WatchRequest, etcdserverpb::WatchResponse>;
 
 class EtcdClient final : public Etcd {
  public:
@@ -43,19 +43,23 @@ class EtcdClient final : public Etcd {
         range_pause_(io),
         members_(io, std::move(options),
                  {.trouble = std::move(trouble),
-                  .silent = [this](std::size_t member, const absl::Status& why) {
-                    OnSilent(member, why);
-                  }}) {}
+                  .silent = [this](std::size_t member,
+                                   const absl::Status& why) { OnSilent(member, why); },
+                  // Nothing is known of what there is.
+                  .replaced =
+                      [this] {
+                        seen_ = std::numeric_limits<Revision>::max();
+                        range_is_lost_ = true;
+                      }}) {}
 
-  ~EtcdClient() override {
-    if (watch_ != nullptr) watch_->Abandon();
-    EndWatch();
-  }
+  ~EtcdClient() override { EndWatch(); }
 
   void Transact(Transaction transaction,
                 std::function<void(absl::StatusOr<Outcome>)> done) override {
-    Try(std::make_shared<Attempts>(Attempts{
-        .request = ToWire(transaction), .done = std::move(done), .patience = patience_.now()}));
+    Try(std::make_shared<Attempts>(Attempts{.request = ToWire(transaction),
+                                            .done = std::move(done),
+                                            .patience = patience_.now(),
+                                            .least = LeastOf(transaction)}));
   }
 
   void Read(Transaction transaction, int times,
@@ -69,13 +73,14 @@ class EtcdClient final : public Etcd {
 
   void Attempt(Transaction transaction,
                std::function<void(absl::StatusOr<Outcome>)> done) override {
+    const Revision least = LeastOf(transaction);
     members_.Call<etcdserverpb::TxnResponse>(
         ToWire(transaction), &EtcdMembers::Member::kv,
         &etcdserverpb::KV::StubInterface::async_interface::Txn,
-        [done = std::move(done)](const absl::Status& status,
-                                 const etcdserverpb::TxnResponse& answer) {
+        [this, least, done = std::move(done)](const absl::Status& status,
+                                              const etcdserverpb::TxnResponse& answer) {
           if (!status.ok()) return done(status);
-          done(FromWire(answer));
+          done(Hear(answer, least));
         });
   }
 
@@ -119,36 +124,39 @@ class EtcdClient final : public Etcd {
         });
   }
 
+  // Etcd asks nobody for a token who keeps a lease alive. To be given a new one may take longer
+  // than the lease lasts, as a password is made costly to check.
   void KeepAlive(LeaseId lease, std::function<void(absl::StatusOr<milliseconds>)> done) override {
-    members_.WithToken([this, lease, done = std::move(done)](const absl::Status& status) {
-      if (!status.ok()) return done(status);
-      etcdserverpb::LeaseKeepAliveRequest request;
-      request.set_id(lease);
-      auto* const stream = new KeepAliveStream(io_, request);
-      const std::uint64_t number = members_.IsUnderWay([stream] { stream->Abandon(); });
-      const EtcdMembers::Asked asked = members_.Next(stream->context());
-      stream->context().set_deadline(std::chrono::system_clock::now() +
-                                     members_.options().patience / 2);
-      members_.at(asked.member).lease->async()->LeaseKeepAlive(&stream->context(), stream);
-      stream->Start(
-          {.answered = lifetime_.Guard(
-               [this, number, stream, done](const etcdserverpb::LeaseKeepAliveResponse& answer) {
-                 stream->Abandon();
-                 members_.IsOver(number);
-                 members_.AllIsWell();
-                 if (answer.ttl() > 0) return done(std::chrono::seconds(answer.ttl()));
-                 done(absl::NotFoundError("etcd has ended the lease"));
-               }),
-           .ended = lifetime_.Guard([this, asked, number, done](const grpc::Status& ended) {
-             members_.IsOver(number);
-             done(members_.Unanswered(asked, ended));
-           })});
-    });
+    members_.WithToken([](const absl::Status&) {});
+    etcdserverpb::LeaseKeepAliveRequest request;
+    request.set_id(lease);
+    const KeepAliveStream::Owner stream = KeepAliveStream::Make(io_);
+    const std::uint64_t number = members_.IsUnderWay([stream] { stream->Cancel(); });
+    const EtcdMembers::Asked asked = members_.Next(stream->context());
+    stream->context().set_deadline(std::chrono::system_clock::now() +
+                                   members_.options().patience / 2);
+    members_.at(asked.member).lease->async()->LeaseKeepAlive(&stream->context(), stream.get());
+    stream->Send(std::move(request));
+    stream->Start(
+        {.on_read = lifetime_.Guard(
+             [this, asked, number, done](const etcdserverpb::LeaseKeepAliveResponse& answer) {
+               members_.IsOver(number);
+               if (!members_.IsOurs(asked, answer.header())) {
+                 return done(members_.Unanswered(asked, EtcdMembers::Stranger()));
+               }
+               members_.AllIsWell();
+               if (answer.ttl() > 0) return done(std::chrono::seconds(answer.ttl()));
+               done(absl::NotFoundError("etcd has ended the lease"));
+             }),
+         .on_done = lifetime_.Guard([this, asked, number, done](const grpc::Status& ended) {
+           members_.IsOver(number);
+           done(members_.Unanswered(asked, ended));
+         })});
   }
 
   void AwaitDeletion(const std::string& key, Revision after,
                      std::function<void(absl::Status)> ended) override {
-    if (watch_ != nullptr) std::exchange(watch_, nullptr)->Abandon();
+    watch_.reset();
     members_.WithToken([this, key, after, ended = std::move(ended)](const absl::Status& status) {
       if (!status.ok()) return ended(status);
       etcdserverpb::WatchRequest request;
@@ -158,16 +166,18 @@ class EtcdClient final : public Etcd {
       // compacted is left out without a word (etcd 3.4), but not one after it.
       create.set_start_revision(after);
       create.add_filters(etcdserverpb::WatchCreateRequest::NOPUT);
-      watch_ = new WatchStream(io_, request);
-      const EtcdMembers::Asked asked = members_.Next(watch_->context());
-      members_.at(asked.member).watch->async()->Watch(&watch_->context(), watch_);
+      const EtcdMembers::Asked asked = Begin(watch_, std::move(request));
       watch_->Start(
-          {.answered = lifetime_.Guard(
+          {.on_read = lifetime_.Guard(
                [this, asked, after, ended](const etcdserverpb::WatchResponse& answer) {
+                 if (!members_.IsOurs(asked, answer.header())) {
+                   watch_.reset();
+                   return ended(members_.Unanswered(asked, EtcdMembers::Stranger()));
+                 }
                  members_.AllIsWell();
                  const bool gone_back = IsOfThePast(answer, after);
                  if (!answer.canceled() && !gone_back && FromWire(answer, after).empty()) return;
-                 std::exchange(watch_, nullptr)->Abandon();
+                 watch_.reset();
                  if (gone_back) return ended(absl::UnavailableError(kGoneBack));
                  if (!answer.canceled()) return ended(absl::OkStatus());
                  // Its past has been compacted away, or the member may not be asked; or the token
@@ -175,8 +185,8 @@ class EtcdClient final : public Etcd {
                  members_.ForgetToken(asked.token);
                  ended(absl::UnavailableError(absl::StrCat("etcd: ", answer.cancel_reason())));
                }),
-           .ended = lifetime_.Guard([this, asked, ended](const grpc::Status& status) {
-             watch_ = nullptr;
+           .on_done = lifetime_.Guard([this, asked, ended](const grpc::Status& status) {
+             watch_.reset();
              ended(members_.Unanswered(asked, status));
            })});
     });
@@ -186,20 +196,24 @@ class EtcdClient final : public Etcd {
              std::function<void(absl::Status)> ended) override {
     EndWatch();
     range_ended_ = std::move(ended);
+    if (std::exchange(range_is_lost_, false)) return BreakWatch(absl::OutOfRangeError(kGoneBack));
     members_.WithToken([this, range, after, number = range_number_,
                         changed = std::move(changed)](const absl::Status& status) {
       if (number != range_number_) return;
       if (!status.ok()) return BreakWatch(status);
-      range_watch_ = new WatchStream(io_, ToWire(range, after));
-      const EtcdMembers::Asked asked = members_.Next(range_watch_->context());
+      const EtcdMembers::Asked asked = Begin(range_watch_, ToWire(range, after));
       range_member_ = asked.member;
-      members_.at(asked.member).watch->async()->Watch(&range_watch_->context(), range_watch_);
       range_watch_->Start(
-          {.answered = lifetime_.Guard([this, asked, after,
-                                        changed](const etcdserverpb::WatchResponse& answer) {
+          {.on_read = lifetime_.Guard([this, asked, after,
+                                       changed](const etcdserverpb::WatchResponse& answer) {
+             if (!members_.IsOurs(asked, answer.header())) {
+               range_watch_.reset();
+               return BreakWatch(members_.Unanswered(asked, EtcdMembers::Stranger()));
+             }
              members_.AllIsWell();
              if (IsOfThePast(answer, after)) return BreakWatch(absl::OutOfRangeError(kGoneBack));
              if (!answer.canceled()) {
+               range_refused_ = false;
                std::vector<Change> changes = FromWire(answer, after);
                if (!changes.empty()) changed(std::move(changes));
                return;
@@ -207,12 +221,16 @@ class EtcdClient final : public Etcd {
              if (answer.compact_revision() != 0) {
                return BreakWatch(absl::OutOfRangeError("etcd: the revision has been compacted"));
              }
-             // As for a token that has run out; whoever may not read a range does not watch it.
+             // As for a token that has run out; with another one it is the rights.
              members_.ForgetToken(asked.token);
-             BreakWatch(absl::UnavailableError(absl::StrCat("etcd: ", answer.cancel_reason())));
+             const std::string why = absl::StrCat("etcd: ", answer.cancel_reason());
+             const bool refused_again =
+                 absl::StrContains(why, "permission denied") && std::exchange(range_refused_, true);
+             BreakWatch(refused_again ? absl::PermissionDeniedError(why)
+                                      : absl::UnavailableError(why));
            }),
-           .ended = lifetime_.Guard([this, asked, number](const grpc::Status& status) {
-             range_watch_ = nullptr;
+           .on_done = lifetime_.Guard([this, asked, number](const grpc::Status& status) {
+             range_watch_.reset();
              const absl::Status why = members_.Unanswered(asked, status);
              if (number == range_number_) BreakWatch(why);
            })});
@@ -222,8 +240,8 @@ class EtcdClient final : public Etcd {
   void EndWatch() override {
     ++range_number_;
     range_ended_ = nullptr;
-    range_pause_.cancel();
-    if (range_watch_ != nullptr) std::exchange(range_watch_, nullptr)->Abandon();
+    range_pause_.Cancel();
+    range_watch_.reset();
   }
 
   void Compact(Revision revision) override {
@@ -243,6 +261,8 @@ class EtcdClient final : public Etcd {
     milliseconds patience;  // with each member
     // Its answer may be large, and when no member has answered in time, that is told.
     bool is_read = false;
+    // Etcd has come to this revision when it answers, or has gone back.
+    Revision least = 0;
     std::size_t failed = 0;
     std::size_t unheard = 0;  // of these, took all of the patience
   };
@@ -255,22 +275,36 @@ class EtcdClient final : public Etcd {
         [this, attempts, began = Clock::now()](const absl::Status& status,
                                                const etcdserverpb::TxnResponse& answer) {
           Learn(*attempts, status, Clock::now() - began);
-          if (status.ok()) return attempts->done(FromWire(answer));
+          if (status.ok()) return attempts->done(Hear(answer, attempts->least));
           if (!absl::IsUnavailable(status)) return attempts->done(status);
           if (attempts->is_read && IsLate(*attempts)) {
             return attempts->done(absl::DeadlineExceededError(status.message()));
           }
           // Every member is asked before there is a pause.
           if (++attempts->failed % members_.size() != 0) return Try(attempts);
-          auto timer = std::make_shared<boost::asio::steady_timer>(io_, kRoundPause);
-          const std::uint64_t number = members_.IsUnderWay([timer] { timer->cancel(); });
-          timer->async_wait(lifetime_.Guard(
-              [this, number, timer, attempts](const boost::system::error_code& error) {
-                members_.IsOver(number);
-                if (!error) Try(attempts);
-              }));
+          auto timer = std::make_shared<base::Timer>(io_);
+          const std::uint64_t number = members_.IsUnderWay([timer] { timer->Cancel(); });
+          timer->After(kRoundPause, [this, number, attempts] {
+            members_.IsOver(number);
+            Try(attempts);
+          });
         },
         attempts->patience);
+  }
+
+  // Which revision is the least that the answer can have: what is asked sees all that was answered
+  // before. One without operations is answered by any member, with what that happens to know.
+  Revision LeastOf(const Transaction& transaction) const {
+    return transaction.then.empty() && transaction.otherwise.empty() ? 0 : seen_;
+  }
+  absl::StatusOr<Outcome> Hear(const etcdserverpb::TxnResponse& answer, Revision least) {
+    const Revision revision = answer.header().revision();
+    if (revision != 0 && revision < least) {
+      seen_ = revision;
+      return absl::AbortedError(kGoneBack);
+    }
+    seen_ = std::max(seen_, revision);
+    return FromWire(answer);
   }
 
   // For how long to wait the next time.
@@ -287,6 +321,15 @@ class EtcdClient final : public Etcd {
     return attempts.unheard > 0 && attempts.unheard % members_.size() == 0;
   }
 
+  // A new one; who is asked. It waits for its handlers.
+  EtcdMembers::Asked Begin(WatchStream::Owner& watch, etcdserverpb::WatchRequest request) {
+    watch = WatchStream::Make(io_);
+    const EtcdMembers::Asked asked = members_.Next(watch->context());
+    members_.at(asked.member).watch->async()->Watch(&watch->context(), watch.get());
+    watch->Send(std::move(request));
+    return asked;
+  }
+
   // Nor does it tell changes; a host without power would be noticed by that in twelve seconds.
   void OnSilent(std::size_t member, const absl::Status& why) {
     if (range_watch_ != nullptr && range_member_ == member) BreakWatch(why);
@@ -297,22 +340,22 @@ class EtcdClient final : public Etcd {
     auto ended = std::move(range_ended_);
     EndWatch();
     if (!ended) return;
-    range_pause_.expires_after(absl::IsUnavailable(why) ? kRoundPause : milliseconds(0));
-    range_pause_.async_wait(lifetime_.Guard([number = range_number_, this, ended = std::move(ended),
-                                             why](const boost::system::error_code& error) {
-      if (!error && number == range_number_) ended(why);
-    }));
+    range_pause_.After(absl::IsUnavailable(why) ? kRoundPause : milliseconds(0),
+                       [ended = std::move(ended), why] { ended(why); });
   }
 
   boost::asio::io_context& io_;
-  Patience patience_;  // of transactions
-  WatchStream* watch_ = nullptr;
+  AdaptiveTimeout patience_;  // of transactions
+  Revision seen_ = 0;         // in answers to them
+  WatchStream::Owner watch_;
   // Of a range: over which stream, to which member, and what hears of its end.
-  WatchStream* range_watch_ = nullptr;
+  WatchStream::Owner range_watch_;
   std::size_t range_member_ = 0;
   std::function<void(absl::Status)> range_ended_;
   std::uint64_t range_number_ = 0;  // counts beginnings and ends
-  boost::asio::steady_timer range_pause_;
+  bool range_refused_ = false;      // the last time
+  bool range_is_lost_ = false;      // the revision of the next one is of a former etcd
+  base::Timer range_pause_;
   EtcdMembers members_;
   const base::Lifetime lifetime_;
 };

@@ -11,7 +11,6 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/lifetime.h"
-#include "rendezvous/etcd/batch_plan.h"
 #include "rendezvous/etcd/journal_keys.h"
 
 namespace muster::rendezvous::etcd {
@@ -20,6 +19,9 @@ namespace {
 constexpr char kFormat[] = "1";
 // Etcd keeps what every key ever was until it is told to forget: so much is written before.
 constexpr std::size_t kBytesBetweenCompactions = 64 << 20;
+// Of a transaction at most, beside keys and values: its conditions, and some 16 bytes for each
+// operation.
+constexpr std::size_t kBytesBeside = 8 << 10;
 
 std::size_t SizeOf(const std::vector<Operation>& operations) {
   std::size_t size = 0;
@@ -110,7 +112,7 @@ class EtcdJournal final : public Journal {
           kFormat, ": start the version that wrote it, or name another path in etcd")));
     }
     if (last && !absl::SimpleAtoi(*last, &contents_.incarnation)) {
-      return FailToOpen(absl::DataLossError("what etcd has as the last incarnation is no number"));
+      return FailToOpen(absl::DataLossError("the last incarnation in etcd is not a number"));
     }
     ++contents_.incarnation;
     writer_.emplace(etcd_, fence_, keys_.sequence(),
@@ -191,7 +193,8 @@ class EtcdJournal final : public Journal {
         [this](ChunkReader::Value value) {
           Know(value);
           auto run_id = keys_.RunIdOf(value.place);
-          if (!run_id) return absl::DataLossError(absl::StrCat(value.place, " is no job's"));
+          if (!run_id)
+            return absl::DataLossError(absl::StrCat(value.place, " does not belong to a job"));
           contents_.jobs.emplace_back(*std::move(run_id), std::move(value.bytes));
           return absl::OkStatus();
         },
@@ -204,7 +207,8 @@ class EtcdJournal final : public Journal {
         [this](ChunkReader::Value value) {
           Know(value);
           auto entry = keys_.EntryOf(value.place);
-          if (!entry) return absl::DataLossError(absl::StrCat(value.place, " is no entry's"));
+          if (!entry)
+            return absl::DataLossError(absl::StrCat(value.place, " does not belong to an entry"));
           contents_.entries.push_back(
               {std::move(entry->first), std::move(entry->second), std::move(value.bytes)});
           return absl::OkStatus();
@@ -310,10 +314,18 @@ class EtcdJournal final : public Journal {
 
 void CheckEtcdTakesBatches(Etcd& etcd, const std::string& root,
                            std::function<void(absl::Status)> done) {
+  const JournalKeys keys(root);
   // SequencedWriter adds one.
-  const std::vector<Operation> reads(kMostOperations + 1, Get{JournalKeys(root).format(), "", 1});
-  etcd.Transact({.then = reads}, [done = std::move(done)](const absl::StatusOr<Outcome>& outcome) {
-    done(outcome.status());
+  const std::vector<Operation> reads(kMostOperations + 1, Get{keys.format(), "", 1});
+  etcd.Transact({.then = reads}, [&etcd, keys,
+                                  done = std::move(done)](const absl::StatusOr<Outcome>& outcome) {
+    if (!outcome.ok()) return done(outcome.status());
+    // Etcd measures only what may write. This never does: there is no such value, nor such a key.
+    // The bytes are in the condition, as those of a Put would count against etcd's quota.
+    etcd.Transact(
+        {.conditions = {HasValue{keys.format(), std::string(kMostBytes + kBytesBeside, ' ')}},
+         .then = {Delete{keys.Batch()}}},
+        [done](const absl::StatusOr<Outcome>& written) { done(written.status()); });
   });
 }
 

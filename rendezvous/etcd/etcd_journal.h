@@ -8,14 +8,14 @@
 #include "absl/status/statusor.h"
 #include "rendezvous/etcd/etcd.h"
 #include "rendezvous/etcd/journal_source.h"
-#include "rendezvous/etcd/sequenced_writer.h"
+#include "rendezvous/etcd/leader.h"
 #include "rendezvous/journal/journal.h"
 
 namespace muster::rendezvous::etcd {
 
-// Whether etcd takes transactions as large as those of a journal, found out with one that only
-// reads: InvalidArgument when its --max-txn-ops is too small, or as Etcd::Transact. The first large
-// batch would else tell, when jobs run.
+// Whether etcd takes transactions as large as those of a journal, found out with two that change
+// nothing: InvalidArgument when its --max-txn-ops or its --max-request-bytes is too small, or as
+// Etcd::Transact. The first large batch would else tell, when jobs run, and end the daemon.
 void CheckEtcdTakesBatches(Etcd& etcd, const std::string& root,
                            std::function<void(absl::Status)> done);
 

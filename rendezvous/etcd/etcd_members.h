@@ -14,18 +14,52 @@
 #include <vector>
 
 #include <grpcpp/client_context.h>
+#include <grpcpp/support/client_callback.h>
+#include <grpcpp/support/status.h>
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
 
 #include "absl/status/status.h"
-#include "base/lifetime.h"
 #include "etcd/etcdserver/etcdserverpb/rpc.grpc.pb.h"
-#include "rendezvous/etcd/etcd_calls.h"
-#include "rendezvous/etcd/etcd_options.h"
+#include "etcd/etcdserver/etcdserverpb/rpc.pb.h"
+
+#include "base/async/backoff.h"
+#include "base/lifetime.h"
+#include "rendezvous/etcd/adaptive_timeout.h"
+#include "rendezvous/etcd/etcd.h"
 
 namespace muster::rendezvous::etcd {
 
-// The one that answered last, until it does not; and with which token, where etcd has users. Lives
-// on the loop's thread. What is under way when it is destroyed ends with it, and calls nobody.
+// Calls over gRPC whose answers come to the loop.
+
+// A call that is answered once; gRPC's from its start until the answer has been posted.
+template <typename Request, typename Answer>
+struct UnaryCall {
+  explicit UnaryCall(boost::asio::io_context& io) : stay(io.get_executor()) {}
+
+  const boost::asio::executor_work_guard<boost::asio::io_context::executor_type> stay;
+  grpc::ClientContext context;
+  Request request;
+  Answer answer;
+};
+
+// Begins a call of the service; how it ended is told to `ended` from the loop.
+template <typename Call, typename Service, typename Method>
+void StartUnary(boost::asio::io_context& io, std::shared_ptr<Call> call, Service& service,
+                Method method, std::function<void(const grpc::Status&)> ended) {
+  (service.*method)(&call->context, &call->request, &call->answer,
+                    [&io, call, ended = std::move(ended)](grpc::Status status) mutable {
+                      boost::asio::post(io, [call = std::move(call), ended = std::move(ended),
+                                             status = std::move(status)] { ended(status); });
+                    });
+}
+
+// The one that answered last, until it does not; and with which token, where etcd has users. When a
+// member does not answer, and before each login, the credentials are read again, and connections
+// are made anew where certificates have changed: what is under way over the old ones goes on there.
+// Lives on the loop's thread. What is under way when it is destroyed ends with it, and calls
+// nobody.
 class EtcdMembers {
  public:
   struct Member {
@@ -38,10 +72,12 @@ class EtcdMembers {
     std::unique_ptr<etcdserverpb::Auth::Stub> auth;
   };
   struct Handlers {
-    // None answers, and why; once until one does.
+    // None answers, or the credentials cannot be read, and why; at most once a minute.
     std::function<void(const std::string& why)> trouble;
     // This one does not, and another will be asked.
     std::function<void(std::size_t member, const absl::Status& why)> silent;
+    // All of them belong to another cluster than before, and are asked from now on.
+    std::function<void()> replaced;
   };
   // Who is asked something, and in whose name.
   struct Asked {
@@ -71,12 +107,17 @@ class EtcdMembers {
   }
 
   // For what is no unary call. Calls `go` at once where etcd has no users, else when there is a
-  // token, or with why there is none.
+  // token, or with why there is none: who was refused asks again after a pause, or with other
+  // credentials, and until then is told so at once.
   void WithToken(std::function<void(const absl::Status&)> go);
   // Then: who is to be asked, by a call with this context.
   Asked Next(grpc::ClientContext& context) const;
   Member& at(std::size_t member) { return members_[member]; }
-  // It has answered.
+  // Whether an answer with this header is of the cluster that the others' were; of several members
+  // half have to agree first. One that is not counts as none: it is over with Stranger().
+  bool IsOurs(const Asked& asked, const etcdserverpb::ResponseHeader& header);
+  static grpc::Status Stranger();
+  // It has answered. Where answers come and go the silence is still told once a minute.
   void AllIsWell() { unanswered_ = 0; }
   // It has not, as the call has ended so; the next one goes to another member, unless it was only
   // the token. The end in words.
@@ -122,11 +163,17 @@ class EtcdMembers {
   template <typename Question, typename Answer>
   void Hear(const std::shared_ptr<Question>& question, const Answer& answer, const Asked& asked,
             const grpc::Status& end) {
-    if (end.ok()) {
+    const bool is_ours = !end.ok() || IsOurs(asked, answer.header());
+    if (end.ok() && is_ours) {
       AllIsWell();
       return question->done(absl::OkStatus(), answer);
     }
-    const absl::Status why = Unanswered(asked, end);
+    // It may be the cluster: another member is asked whether it is of the same one.
+    if (end.ok() && cluster_ == 0 && first_answers_.size() < members_.size()) {
+      member_ = (asked.member + 1) % members_.size();
+      return Ask(question);
+    }
+    const absl::Status why = Unanswered(asked, is_ours ? end : Stranger());
     // Etcd has done nothing; a take-over must not wait because a token has run out.
     if (std::exchange(question->again, false) && IsRefused(end, asked.token)) return Ask(question);
     question->done(why, {});
@@ -149,19 +196,53 @@ class EtcdMembers {
   static bool IsRefused(const grpc::Status& end, const std::string& token);
   void AskForToken();
   void HearOfToken(absl::Status status);
+  void Connect();
+  void RereadCredentials();
+  void Settle(std::uint64_t cluster);
+  void TellOfStranger(std::size_t member, std::uint64_t cluster);
 
   boost::asio::io_context& io_;
   const EtcdOptions options_;
   const Handlers handlers_;
+  EtcdCredentials credentials_;
   std::vector<Member> members_;
   std::size_t member_ = 0;      // to be asked next
   std::size_t unanswered_ = 0;  // in a row
+  std::uint64_t cluster_ = 0;   // that is followed; 0: none yet
+  // The clusters of members that have answered since the start, until one is followed.
+  std::map<std::size_t, std::uint64_t> first_answers_;
+  // The clusters of members that have last answered for another one, since one has for this.
+  std::map<std::size_t, std::uint64_t> strangers_;
+  Reminder strangeness_;
+  Reminder silence_;
+  Reminder unreadable_;
   std::string token_;
+  AdaptiveTimeout login_patience_;
+  // Why etcd gives no token, when it is asked again, and how long the pause after that is.
+  absl::Status refusal_;
+  std::chrono::steady_clock::time_point next_login_{};
+  base::Backoff login_pause_;
   std::deque<std::function<void(const absl::Status&)>> await_token_;
   std::uint64_t last_number_ = 0;
   // How to end what is under way.
   std::map<std::uint64_t, std::function<void()>> under_way_;
   const base::Lifetime lifetime_;
 };
+
+// Etcd's messages, made of our values and turned into them.
+
+etcdserverpb::TxnRequest ToWire(const Transaction& transaction);
+Outcome FromWire(const etcdserverpb::TxnResponse& response);
+
+// Asks for each change to keys of the range after the revision. What is much at once, as after a
+// while without a connection, comes in fragments: etcd puts up to 1000 revisions into one answer.
+etcdserverpb::WatchRequest ToWire(const Range& range, Revision after);
+std::vector<Change> FromWire(const etcdserverpb::WatchResponse& response, Revision after);
+
+// What has become of a call:
+//   Unavailable         it has to be made again, of another member
+//   Unauthenticated     it has to be made again, with a new token
+//   others              as Etcd says
+absl::Status FromWire(const grpc::Status& status);
 
 }  // namespace muster::rendezvous::etcd

@@ -1,5 +1,4 @@
-#include "rendezvous/etcd/etcd_wire.h"
-
+// What is asked of etcd and what it answers, as its API's messages.
 #include <string>
 #include <utility>
 #include <variant>
@@ -8,8 +7,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
+#include "rendezvous/etcd/etcd_members.h"
+
 namespace muster::rendezvous::etcd {
 namespace {
+
+constexpr char kLimits[] =
+    "; Muster needs etcd's --max-txn-ops and --max-request-bytes to be no less than their defaults";
 
 void Add(const WasCreated& condition, etcdserverpb::Compare& wire) {
   wire.set_target(etcdserverpb::Compare::CREATE);
@@ -113,7 +117,7 @@ absl::Status FromWire(const grpc::Status& status) {
             "--quota-backend-bytes, and then `etcdctl alarm disarm`");
       }
       if (absl::StrContains(status.error_message(), "larger than max")) {
-        return absl::InvalidArgumentError(sentence);
+        return absl::InvalidArgumentError(absl::StrCat(sentence, kLimits));
       }
       return absl::UnavailableError(sentence);
     case grpc::StatusCode::INVALID_ARGUMENT:
@@ -126,10 +130,7 @@ absl::Status FromWire(const grpc::Status& status) {
       }
       if (absl::StrContains(status.error_message(), "too many operations") ||
           absl::StrContains(status.error_message(), "too large")) {
-        return absl::InvalidArgumentError(
-            absl::StrCat(sentence,
-                         "; Muster needs etcd's --max-txn-ops and --max-request-bytes to "
-                         "be no less than their defaults"));
+        return absl::InvalidArgumentError(absl::StrCat(sentence, kLimits));
       }
       return absl::InvalidArgumentError(sentence);
     case grpc::StatusCode::UNAUTHENTICATED:

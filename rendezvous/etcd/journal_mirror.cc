@@ -2,17 +2,69 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
+#include <optional>
 #include <utility>
+#include <variant>
 
 #include "absl/strings/match.h"
+
 #include "rendezvous/etcd/journal_keys.h"
 
 namespace muster::rendezvous::etcd {
 namespace {
 
+// In one turn of the loop, which keeps the lease alive meanwhile: some ten milliseconds, for many
+// small keys as for few large ones.
+constexpr std::size_t kBytesInATurn = 8 << 20;
+constexpr std::size_t kKeysInATurn = 10'000;
+
+}  // namespace
+
+void MemorySource::Look(std::vector<std::string> keys,
+                        std::function<void(absl::StatusOr<Values>)> done) {
+  Values values;
+  for (const std::string& key : keys) {
+    const auto found = keys_.find(key);
+    values.push_back(found == keys_.end() ? std::nullopt : std::optional(found->second));
+  }
+  done(std::move(values));
+}
+
+void MemorySource::HandOver(Range range, std::function<absl::Status(const KeyValue&)> take,
+                            std::function<void(absl::Status)> done) {
+  std::size_t bytes = 0;
+  std::size_t keys = 0;
+  for (auto next = keys_.lower_bound(range.key); next != keys_.end() && next->first < range.end;) {
+    if (bytes > kBytesInATurn || keys == kKeysInATurn) {
+      return later_(lifetime_.Guard([this, range = std::move(range), take = std::move(take),
+                                     done = std::move(done)] { HandOver(range, take, done); }));
+    }
+    Keys::node_type node = keys_.extract(next++);
+    KeyValue key{.key = std::move(node.key()), .value = std::move(node.mapped())};
+    ++keys;
+    bytes += key.key.size() + key.value.size();
+    if (absl::Status status = take(key); !status.ok()) return done(std::move(status));
+  }
+  done(absl::OkStatus());
+}
+
+void MemorySource::Expect(const std::vector<Operation>& operations) {
+  for (const Operation& operation : operations) {
+    if (const auto* put = std::get_if<Put>(&operation)) {
+      keys_[put->key] = put->value;
+    } else if (const auto* gone = std::get_if<Delete>(&operation)) {
+      const auto first = keys_.lower_bound(gone->key);
+      keys_.erase(first, keys_.lower_bound(gone->end.empty() ? gone->key + '\0' : gone->end));
+    }
+  }
+}
+
+namespace {
+
 // Before all is read anew where that has failed; twice as long each time.
-constexpr Election::Duration kFirstMirrorPause = std::chrono::seconds(1);
-constexpr Election::Duration kLongestMirrorPause = std::chrono::minutes(1);
+constexpr std::chrono::milliseconds kFirstMirrorPause = std::chrono::seconds(1);
+constexpr std::chrono::milliseconds kLongestMirrorPause = std::chrono::minutes(1);
 
 }  // namespace
 
@@ -23,8 +75,8 @@ JournalMirror::JournalMirror(Etcd& etcd, std::unique_ptr<Alarm> alarm, const std
       later_(std::move(later)),
       handlers_(std::move(handlers)),
       alarm_(std::move(alarm)),
-      pages_(etcd),
-      pause_(kFirstMirrorPause) {}
+      pages_(etcd, [this] { return alarm_->Now(); }),
+      pause_(kFirstMirrorPause, kLongestMirrorPause) {}
 
 JournalMirror::~JournalMirror() {
   etcd_.EndWatch();
@@ -71,8 +123,8 @@ void JournalMirror::OnPage(const Outcome& page) {
   }
   if (more) return ReadPage();
   state_ = State::kFollowing;
-  pause_ = kFirstMirrorPause;
-  is_behind_ = false;
+  pause_.Reset();
+  trouble_.Over();
   std::size_t bytes = 0;
   for (const auto& [key, value] : keys_) bytes += key.size() + value.size();
   handlers_.follows(bytes);
@@ -130,9 +182,8 @@ void JournalMirror::Fail(const absl::Status& why) {
   ++reading_;
   early_.clear();
   keys_.clear();
-  alarm_->Set(alarm_->Now() + pause_, [this] { Follow(); });
-  pause_ = std::min(2 * pause_, kLongestMirrorPause);
-  if (!std::exchange(is_behind_, true)) handlers_.trouble(why);
+  alarm_->Set(alarm_->Now() + pause_.Next(), [this] { Follow(); });
+  if (trouble_.IsDue(alarm_->Now())) handlers_.trouble(why);
   Judge();
 }
 

@@ -4,20 +4,51 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+
+#include "base/async/backoff.h"
 #include "base/lifetime.h"
-#include "rendezvous/etcd/alarm.h"
+#include "rendezvous/etcd/adaptive_timeout.h"
+#include "rendezvous/etcd/election.h"
 #include "rendezvous/etcd/etcd.h"
 #include "rendezvous/etcd/journal_keys.h"
-#include "rendezvous/etcd/memory_source.h"
-#include "rendezvous/etcd/page_reader.h"
-#include "rendezvous/etcd/sequenced_writer.h"
+#include "rendezvous/etcd/journal_source.h"
+#include "rendezvous/etcd/leader.h"
 
 namespace muster::rendezvous::etcd {
+
+// A journal is read from the memory of a daemon that stood by.
+
+// What was in etcd when this daemon became the leader (JournalMirror), and what it has done since.
+// What was handed over is gone, so that nothing is there twice. Several journals may be opened from
+// it beside one another, as none has keys of another's, and each of them once.
+class MemorySource final : public JournalSource {
+ public:
+  using Keys = std::map<std::string, std::string>;
+  // Calls a function in a later turn of the loop, or never when that has ended.
+  using Later = std::function<void(std::function<void()>)>;
+
+  MemorySource(Keys keys, Later later) : keys_(std::move(keys)), later_(std::move(later)) {}
+
+  void Look(std::vector<std::string> keys,
+            std::function<void(absl::StatusOr<Values>)> done) override;
+  void HandOver(Range range, std::function<absl::Status(const KeyValue&)> take,
+                std::function<void(absl::Status)> done) override;
+  void Expect(const std::vector<Operation>& operations) override;
+
+  const Keys& keys() const { return keys_; }
+
+ private:
+  Keys keys_;
+  const Later later_;
+  const base::Lifetime lifetime_;
+};
 
 // Reads all that is under the root, the journals of tenants and the leader's key included, follows
 // it with a watch, and when this daemon is elected gives it away as what its journals are opened
@@ -70,7 +101,8 @@ class JournalMirror {
   struct Handlers {
     // It has everything, so many bytes, and follows.
     std::function<void(std::size_t bytes)> follows;
-    // It cannot follow at the moment, and goes on trying; told once until it follows again.
+    // It cannot follow at the moment, and goes on trying; told once a minute until it follows
+    // again.
     std::function<void(const absl::Status& why)> trouble;
   };
 
@@ -82,6 +114,9 @@ class JournalMirror {
 
   // Begins, if it does not yet; ends a pause.
   void Follow();
+
+  // It has everything.
+  bool follows() const { return state_ == State::kFollowing; }
 
   // This daemon leads by `fence`. Calls `done` once, from the loop or at once: with all that was
   // there when that was decided, or with nullptr when it has not everything yet, and etcd must be
@@ -119,8 +154,8 @@ class JournalMirror {
   std::vector<Change> early_;  // to keys from there on, since the last page
   Revision watched_ = 0;       // the watch, or the first page, has told everything before it
   MemorySource::Keys keys_;
-  Election::Duration pause_;  // the next
-  bool is_behind_ = false;    // and it was told why
+  base::Backoff pause_;
+  Reminder trouble_;
 
   Revision leads_since_ = 0;
   std::function<void(std::unique_ptr<MemorySource>)> done_;

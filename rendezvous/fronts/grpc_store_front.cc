@@ -1,9 +1,8 @@
 #include "rendezvous/fronts/grpc_store_front.h"
 
 #include "absl/strings/str_cat.h"
-#include "rendezvous/core/key_value_store.h"
-#include "rendezvous/core/limit_counts.h"
-#include "rendezvous/core/limits.h"
+#include "rendezvous/core/job/key_value_store.h"
+#include "rendezvous/core/values/limits.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -34,30 +33,29 @@ std::optional<TimePoint> Deadline(std::optional<Duration> timeout) {
 
 }  // namespace
 
-GrpcStoreFront::GrpcStoreFront(CallEntrance& entrance, Admit admit) : admit_(std::move(admit)) {
-  Serve(entrance, Rpc::kStoreGet, &GrpcStoreFront::Get);
-  Serve(entrance, Rpc::kStoreSet, &GrpcStoreFront::Set);
-  Serve(entrance, Rpc::kStoreAdd, &GrpcStoreFront::Add);
-  Serve(entrance, Rpc::kStoreCompareSet, &GrpcStoreFront::CompareSet);
-  Serve(entrance, Rpc::kStoreAppend, &GrpcStoreFront::Append);
-  Serve(entrance, Rpc::kStoreDelete, &GrpcStoreFront::Delete);
-  Serve(entrance, Rpc::kStoreCheck, &GrpcStoreFront::Check);
-  Serve(entrance, Rpc::kStoreWait, &GrpcStoreFront::Wait);
-  Serve(entrance, Rpc::kStoreBarrier, &GrpcStoreFront::Barrier);
-  Serve(entrance, Rpc::kStoreNumKeys, &GrpcStoreFront::NumKeys);
-  Serve(entrance, Rpc::kStoreMultiGet, &GrpcStoreFront::MultiGet);
-  Serve(entrance, Rpc::kStoreMultiSet, &GrpcStoreFront::MultiSet);
+GrpcStoreFront::GrpcStoreFront(RpcRouter& router, Admit admit) : admit_(std::move(admit)) {
+  Serve(router, Rpc::kStoreGet, &GrpcStoreFront::Get);
+  Serve(router, Rpc::kStoreSet, &GrpcStoreFront::Set);
+  Serve(router, Rpc::kStoreAdd, &GrpcStoreFront::Add);
+  Serve(router, Rpc::kStoreCompareSet, &GrpcStoreFront::CompareSet);
+  Serve(router, Rpc::kStoreAppend, &GrpcStoreFront::Append);
+  Serve(router, Rpc::kStoreDelete, &GrpcStoreFront::Delete);
+  Serve(router, Rpc::kStoreCheck, &GrpcStoreFront::Check);
+  Serve(router, Rpc::kStoreWait, &GrpcStoreFront::Wait);
+  Serve(router, Rpc::kStoreBarrier, &GrpcStoreFront::Barrier);
+  Serve(router, Rpc::kStoreNumKeys, &GrpcStoreFront::NumKeys);
+  Serve(router, Rpc::kStoreMultiGet, &GrpcStoreFront::MultiGet);
+  Serve(router, Rpc::kStoreMultiSet, &GrpcStoreFront::MultiSet);
 }
 
 template <typename Request, typename Response>
-void GrpcStoreFront::Serve(CallEntrance& entrance, Rpc rpc,
-                           void (GrpcStoreFront::*answer)(Driver&, const Call&, const Request&,
+void GrpcStoreFront::Serve(RpcRouter& router, Rpc rpc,
+                           void (GrpcStoreFront::*answer)(DaemonLoop&, const Call&, const Request&,
                                                           Response*)) {
-  entrance.Serve<Request, Response>(
-      rpc,
-      [this, answer](Driver& driver, const Call& call, const Request& request, Response* response) {
-        (this->*answer)(driver, call, request, response);
-      });
+  router.Serve<Request, Response>(rpc, [this, answer](DaemonLoop& daemon_loop, const Call& call,
+                                                      const Request& request, Response* response) {
+    (this->*answer)(daemon_loop, call, request, response);
+  });
 }
 
 void GrpcStoreFront::Close() {
@@ -67,8 +65,8 @@ void GrpcStoreFront::Close() {
   }
 }
 
-void GrpcStoreFront::Get(Driver& driver, const Call& call, const store::v1::GetRequest& request,
-                         store::v1::GetResponse* response) {
+void GrpcStoreFront::Get(DaemonLoop& daemon_loop, const Call& call,
+                         const store::v1::GetRequest& request, store::v1::GetResponse* response) {
   const auto read = [&request, response](KeyValueStore& store) {
     const std::string* value = store.Get(request.key());
     if (value == nullptr) {
@@ -81,18 +79,18 @@ void GrpcStoreFront::Get(Driver& driver, const Call& call, const store::v1::GetR
   if (request.has_timeout_ms()) {
     what.wait = StoreCall::Wait{.keys = {request.key()}, .deadline = Deadline(Timeout(request))};
   }
-  Make(driver, call, what);
+  Make(daemon_loop, call, what);
 }
 
-void GrpcStoreFront::Set(Driver& driver, const Call& call, const store::v1::SetRequest& request,
-                         store::v1::SetResponse*) {
-  Write(driver, call, request.run_id(),
+void GrpcStoreFront::Set(DaemonLoop& daemon_loop, const Call& call,
+                         const store::v1::SetRequest& request, store::v1::SetResponse*) {
+  Write(daemon_loop, call, request.run_id(),
         [&request](KeyValueStore& store) { return store.Set(request.key(), request.value()); });
 }
 
-void GrpcStoreFront::Add(Driver& driver, const Call& call, const store::v1::AddRequest& request,
-                         store::v1::AddResponse* response) {
-  Write(driver, call, request.run_id(), [&request, response](KeyValueStore& store) {
+void GrpcStoreFront::Add(DaemonLoop& daemon_loop, const Call& call,
+                         const store::v1::AddRequest& request, store::v1::AddResponse* response) {
+  Write(daemon_loop, call, request.run_id(), [&request, response](KeyValueStore& store) {
     const absl::StatusOr<std::int64_t> sum =
         store.Add(request.key(), request.delta(), KeyValueStore::Overflow::kRefused);
     if (sum.ok()) response->set_value(*sum);
@@ -100,10 +98,10 @@ void GrpcStoreFront::Add(Driver& driver, const Call& call, const store::v1::AddR
   });
 }
 
-void GrpcStoreFront::CompareSet(Driver& driver, const Call& call,
+void GrpcStoreFront::CompareSet(DaemonLoop& daemon_loop, const Call& call,
                                 const store::v1::CompareSetRequest& request,
                                 store::v1::CompareSetResponse* response) {
-  Write(driver, call, request.run_id(), [&request, response](KeyValueStore& store) {
+  Write(daemon_loop, call, request.run_id(), [&request, response](KeyValueStore& store) {
     auto outcome = store.CompareSet(request.key(), request.expected(), request.desired());
     if (!outcome.ok()) return outcome.status();
     response->set_stored(outcome->stored);
@@ -112,63 +110,94 @@ void GrpcStoreFront::CompareSet(Driver& driver, const Call& call,
   });
 }
 
-void GrpcStoreFront::Append(Driver& driver, const Call& call,
+void GrpcStoreFront::Append(DaemonLoop& daemon_loop, const Call& call,
                             const store::v1::AppendRequest& request, store::v1::AppendResponse*) {
-  Write(driver, call, request.run_id(),
+  Write(daemon_loop, call, request.run_id(),
         [&request](KeyValueStore& store) { return store.Append(request.key(), request.suffix()); });
 }
 
-void GrpcStoreFront::Delete(Driver& driver, const Call& call,
+void GrpcStoreFront::Delete(DaemonLoop& daemon_loop, const Call& call,
                             const store::v1::DeleteRequest& request,
                             store::v1::DeleteResponse* response) {
-  Write(driver, call, request.run_id(), [&request, response](KeyValueStore& store) {
+  Write(daemon_loop, call, request.run_id(), [&request, response](KeyValueStore& store) {
     response->set_deleted(store.Delete(request.key()));
     return absl::OkStatus();
   });
 }
 
-void GrpcStoreFront::Check(Driver& driver, const Call& call, const store::v1::CheckRequest& request,
+void GrpcStoreFront::Check(DaemonLoop& daemon_loop, const Call& call,
+                           const store::v1::CheckRequest& request,
                            store::v1::CheckResponse* response) {
-  Read(driver, call, request.run_id(), [&request, response](KeyValueStore& store) {
+  Read(daemon_loop, call, request.run_id(), [&request, response](KeyValueStore& store) {
     response->set_all_exist(store.Check(Views(request.keys())));
     return absl::OkStatus();
   });
 }
 
-void GrpcStoreFront::Wait(Driver& driver, const Call& call, const store::v1::WaitRequest& request,
-                          store::v1::WaitResponse*) {
-  Make(driver, call,
+void GrpcStoreFront::Wait(DaemonLoop& daemon_loop, const Call& call,
+                          const store::v1::WaitRequest& request, store::v1::WaitResponse*) {
+  Make(daemon_loop, call,
        {.run_id = request.run_id(),
         .body = [](KeyValueStore&) { return absl::OkStatus(); },
         .wait = StoreCall::Wait{.keys = Views(request.keys()),
                                 .deadline = Deadline(Timeout(request))}});
 }
 
-void GrpcStoreFront::Barrier(Driver& driver, const Call& call,
+void GrpcStoreFront::Barrier(DaemonLoop& daemon_loop, const Call& call,
                              const store::v1::BarrierRequest& request,
                              store::v1::BarrierResponse*) {
-  Make(driver, call,
-       {.run_id = request.run_id(),
-        .body = [](KeyValueStore&) { return absl::OkStatus(); },
-        .arrival = Arrival{.name = request.name(),
-                           .count = request.count(),
-                           .caller = request.caller(),
-                           .deadline = Deadline(Timeout(request))}});
+  const Meeting meeting{&daemon_loop, request.run_id(), request.name()};
+  // Whoever was locked out must not let the others go. Only the last to come asks.
+  const auto there = meetings_.find(meeting);
+  if (there != meetings_.end() && there->second.size() + 1 >= request.count()) {
+    DismissRevoked(meeting);
+  }
+  const std::optional<CallId> waits =
+      Make(daemon_loop, call,
+           {.run_id = request.run_id(),
+            .body = [](KeyValueStore&) { return absl::OkStatus(); },
+            .arrival = Arrival{.name = request.name(),
+                               .count = request.count(),
+                               .caller = request.caller(),
+                               .deadline = Deadline(Timeout(request))}});
+  if (waits) open_.at({&daemon_loop, *waits}).at_barrier = BeAt(meeting, *waits);
 }
 
-void GrpcStoreFront::NumKeys(Driver& driver, const Call& call,
+void GrpcStoreFront::DismissRevoked(const Meeting& meeting) {
+  DaemonLoop* const daemon_loop = std::get<0>(meeting);
+  const std::set<CallId> all = meetings_.at(meeting);
+  for (const CallId id : all) {
+    const auto open = open_.find({daemon_loop, id});
+    if (open == open_.end() || open->second.call->MayGoOn()) continue;
+    const Call call = open->second.call;
+    daemon_loop->Cancel(id);
+    open_.erase(open);
+    call->Finish(NoLongerAllowed());
+  }
+}
+
+std::shared_ptr<void> GrpcStoreFront::BeAt(const Meeting& meeting, CallId id) {
+  meetings_[meeting].insert(id);
+  return std::shared_ptr<void>(this, [this, meeting, id](void*) {
+    const auto found = meetings_.find(meeting);
+    found->second.erase(id);
+    if (found->second.empty()) meetings_.erase(found);
+  });
+}
+
+void GrpcStoreFront::NumKeys(DaemonLoop& daemon_loop, const Call& call,
                              const store::v1::NumKeysRequest& request,
                              store::v1::NumKeysResponse* response) {
-  Read(driver, call, request.run_id(), [response](KeyValueStore& store) {
+  Read(daemon_loop, call, request.run_id(), [response](KeyValueStore& store) {
     response->set_num_keys(store.NumKeys());
     return absl::OkStatus();
   });
 }
 
-void GrpcStoreFront::MultiGet(Driver& driver, const Call& call,
+void GrpcStoreFront::MultiGet(DaemonLoop& daemon_loop, const Call& call,
                               const store::v1::MultiGetRequest& request,
                               store::v1::MultiGetResponse* response) {
-  Read(driver, call, request.run_id(), [&request, response](KeyValueStore& store) {
+  Read(daemon_loop, call, request.run_id(), [&request, response](KeyValueStore& store) {
     const std::vector<const std::string*> values = store.MultiGet(Views(request.keys()));
     // Summed before anything is copied: a small request may name a large value many times.
     std::size_t bytes = 0;
@@ -189,10 +218,10 @@ void GrpcStoreFront::MultiGet(Driver& driver, const Call& call,
   });
 }
 
-void GrpcStoreFront::MultiSet(Driver& driver, const Call& call,
+void GrpcStoreFront::MultiSet(DaemonLoop& daemon_loop, const Call& call,
                               const store::v1::MultiSetRequest& request,
                               store::v1::MultiSetResponse*) {
-  Write(driver, call, request.run_id(), [&request](KeyValueStore& store) {
+  Write(daemon_loop, call, request.run_id(), [&request](KeyValueStore& store) {
     std::vector<KeyValueStore::Entry> entries;
     entries.reserve(request.entries_size());
     for (const store::v1::KeyValue& entry : request.entries()) {
@@ -202,24 +231,24 @@ void GrpcStoreFront::MultiSet(Driver& driver, const Call& call,
   });
 }
 
-void GrpcStoreFront::Read(Driver& driver, const Call& call, const std::string& run_id,
+void GrpcStoreFront::Read(DaemonLoop& daemon_loop, const Call& call, const std::string& run_id,
                           const StoreCall::Body& body) {
-  Make(driver, call, {.run_id = run_id, .body = body});
+  Make(daemon_loop, call, {.run_id = run_id, .body = body});
 }
 
-void GrpcStoreFront::Write(Driver& driver, const Call& call, const std::string& run_id,
+void GrpcStoreFront::Write(DaemonLoop& daemon_loop, const Call& call, const std::string& run_id,
                            const StoreCall::Body& body) {
-  Make(driver, call, {.run_id = run_id, .body = body, .writes = true});
+  Make(daemon_loop, call, {.run_id = run_id, .body = body, .writes = true});
 }
 
-absl::StatusOr<std::shared_ptr<void>> GrpcStoreFront::AdmitWait(const Driver& driver,
+absl::StatusOr<std::shared_ptr<void>> GrpcStoreFront::AdmitWait(const DaemonLoop& daemon_loop,
                                                                 const Call& call) {
   if (waiting_ >= limits::kWaitingCalls.most) {
     return LimitRefusal(limits::kWaitingCalls,
                         absl::StrCat(waiting_, " calls wait already, which is the limit"));
   }
   // The one that asks is among them.
-  if (driver.waiting_calls() > limits::kWaitingCallsOfTenant.most) {
+  if (daemon_loop.waiting_calls() > limits::kWaitingCallsOfTenant.most) {
     return LimitRefusal(limits::kWaitingCallsOfTenant,
                         absl::StrCat(limits::kWaitingCallsOfTenant.most,
                                      " calls of this user wait already, which is the limit"));
@@ -236,28 +265,31 @@ absl::StatusOr<std::shared_ptr<void>> GrpcStoreFront::AdmitWait(const Driver& dr
   return std::shared_ptr<void>(this, [this, connection](void*) { --waiting_; });
 }
 
-void GrpcStoreFront::Make(Driver& driver, const Call& call, const StoreCall& what) {
-  const CallId id =
-      driver.Call(what, [this, call, &driver](CallId answered, const absl::Status& status) {
-        open_.erase({&driver, answered});
+std::optional<CallId> GrpcStoreFront::Make(DaemonLoop& daemon_loop, const Call& call,
+                                           const StoreCall& what) {
+  const CallId id = daemon_loop.Call(
+      what, [this, call, &daemon_loop](CallId answered, const absl::Status& status) {
+        open_.erase({&daemon_loop, answered});
         call->Finish(status);
       });
-  if (call->finished()) return;
+  if (call->finished()) return std::nullopt;
   Open open{.call = call, .admitted = nullptr};
   if (what.wait || what.arrival) {
-    auto wait = AdmitWait(driver, call);
+    auto wait = AdmitWait(daemon_loop, call);
     if (!wait.ok()) {
-      driver.Cancel(id);
-      return call->Finish(wait.status());
+      daemon_loop.Cancel(id);
+      call->Finish(wait.status());
+      return std::nullopt;
     }
     open.admitted = *std::move(wait);
   }
   // The client may go away in any state of the call, also while its answer waits for the disk.
-  call->OnCancel([this, &driver, id] {
-    driver.Cancel(id);
-    open_.erase({&driver, id});
+  call->OnCancel([this, &daemon_loop, id] {
+    daemon_loop.Cancel(id);
+    open_.erase({&daemon_loop, id});
   });
-  open_.emplace(OpenId(&driver, id), std::move(open));
+  open_.emplace(OpenId(&daemon_loop, id), std::move(open));
+  return id;
 }
 
 }  // namespace muster::rendezvous

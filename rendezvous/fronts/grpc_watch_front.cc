@@ -4,20 +4,16 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <vector>
-
-#include <boost/asio/post.hpp>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/async/timer.h"
 #include "proto/rendezvous.pb.h"
-#include "rendezvous/core/limits.h"
-#include "rendezvous/core/names.h"
-#include "rendezvous/core/snapshot.h"
-#include "rendezvous/fronts/loop_call.h"
-#include "rendezvous/fronts/message_bytes.h"
-#include "rendezvous/wire/printable.h"
+#include "rendezvous/core/values/limits.h"
+#include "rendezvous/core/values/phrases.h"
+#include "rendezvous/core/values/snapshot.h"
+#include "rendezvous/fronts/loop_stream.h"
 #include "rendezvous/wire/wire.h"
 
 namespace muster::rendezvous {
@@ -27,12 +23,12 @@ namespace {
 constexpr std::chrono::milliseconds kLastWords(250);
 
 // Whether a rank of one of them tells of its steps.
-bool FillUpdate(const Driver& driver, const std::string& run_id, v1::WatchUpdate* update) {
+bool FillUpdate(const DaemonLoop& daemon_loop, const std::string& run_id, v1::WatchUpdate* update) {
   std::vector<JobSnapshot> jobs;
   if (run_id.empty()) {
-    auto all = driver.List();
+    auto all = daemon_loop.List();
     if (all.ok()) jobs = *std::move(all);
-  } else if (auto job = driver.Describe(run_id); job.ok()) {
+  } else if (auto job = daemon_loop.Describe(run_id); job.ok()) {
     jobs.push_back(*std::move(job));
   }
   for (const JobSnapshot& job : jobs) ToWire(job, update->add_jobs());
@@ -41,48 +37,21 @@ bool FillUpdate(const Driver& driver, const std::string& run_id, v1::WatchUpdate
 
 }  // namespace
 
-// One call. gRPC's callbacks run on gRPC's threads and post; all else is the loop's. It deletes
-// itself after OnDone, which gRPC calls last.
-class GrpcWatchFront::Watcher final : public grpc::ServerGenericBidiReactor {
+class GrpcWatchFront::Watcher final : public LoopStream<v1::WatchRequest> {
  public:
   Watcher(GrpcWatchFront& front, const grpc::CallbackServerContext& context, CallGate::Pass pass)
-      : front_(front),
-        context_(context),
-        pass_(std::move(pass)),
-        caller_(CallerOf(context)),
-        overdue_(front.io_) {
-    boost::asio::post(front_.io_, [this] { HandleOpen(); });
-  }
-
-  ~Watcher() override {
-    if (untaken_) front_.entrance_.untaken().Taken(*untaken_);
-    if (cancelled_) pass_.Linger();
-    front_.Gone(this);
-  }
-
-  void OnReadDone(bool ok) override {
-    const bool asked = ok && ParseBytes(&request_bytes_, &request_).ok();
-    boost::asio::post(front_.io_, [this, asked] { HandleRead(asked); });
-  }
-  void OnWriteDone(bool ok) override {
-    boost::asio::post(front_.io_, [this, ok] { HandleWritten(ok); });
-  }
-  void OnCancel() override {
-    cancelled_ = true;
-    boost::asio::post(front_.io_, [this] { End(absl::CancelledError("the caller has gone")); });
-  }
-  void OnDone() override {
-    boost::asio::post(front_.io_, [self = std::unique_ptr<Watcher>(this)] {});
-  }
+      : LoopStream(front.io_, front.router_, Rpc::kWatch, context, std::move(pass)),
+        front_(front),
+        overdue_(front.io_) {}
+  ~Watcher() override { front_.Gone(this); }
 
   const std::string& tenant() const { return pass_.tenant(); }
 
-  // Something may have changed; null: only the time. Makes an update, or takes one from there.
+  // Something may have changed; null: only the time. Makes an update, or takes
+  // one from there.
   void Tell(const JobNews* news, Updates& updates) {
-    if (!watches_ || ended_) return;
-    if (!front_.entrance_.MayGoOn(Rpc::kWatch, context_)) {
-      return End(absl::PermissionDeniedError("this client has a token that no longer counts"));
-    }
+    if (!watches_ || ended()) return;
+    if (!MayGoOn()) return End(NoLongerAllowed());
     if (news != nullptr) Note(*news);
     is_due_ = true;
     if (!writing_) WriteNext(&updates);
@@ -90,46 +59,36 @@ class GrpcWatchFront::Watcher final : public grpc::ServerGenericBidiReactor {
 
   // The daemon ends.
   void Part() {
-    if (ended_) return;
+    if (ended()) return;
     parts_ = true;
     if (!watches_) return End(absl::UnavailableError("the daemon is stopping"));
     if (!writing_) WriteNext(nullptr);
   }
 
-  // Ends the call, whatever is on its way.
-  void End(const absl::Status& status) {
-    if (ended_) return;
-    BeforeEnd();
-    Finish(ToGrpcStatus(status));
-  }
-
  private:
-  void HandleOpen() {
+  void HandleOpen() override {
     front_.watchers_.insert(this);
-    absl::StatusOr<Admission> admission =
-        front_.entrance_.Admit(Rpc::kWatch, context_, caller_, pass_);
-    if (!admission.ok()) return End(admission.status());
-    admission_ = *std::move(admission);
     if (const absl::Status objection = front_.Objection(tenant()); !objection.ok()) {
       return End(objection);
     }
-    turn_ = front_.entrance_.turns().Ask(
-        tenant(), caller_.host, [this] { StartRead(&request_bytes_); },
+    turn_ = router_.turns().Ask(
+        tenant(), caller_.host, [this] { ReadNext(); },
         [this] { End(absl::ResourceExhaustedError("the call's message took too long")); });
   }
 
-  void HandleRead(bool ok) {
+  void HandleRead(bool ok) override {
     turn_.reset();
-    if (ended_) return;
-    if (!ok) return End(absl::InvalidArgumentError("the call has no message, or a part of one"));
+    if (!ok)
+      return End(absl::InvalidArgumentError("the call has no message, or an incomplete one"));
+    if (!MayGoOn()) return End(NoLongerAllowed());
     if (front_.listener_.watching) {
       auto connection = front_.listener_.watching(caller_.peer);
       if (!connection.ok()) return End(connection.status());
       connection_ = *std::move(connection);
     }
-    run_id_ = request_.run_id();
+    run_id_ = in_.run_id();
     if (!run_id_.empty()) {
-      const absl::StatusOr<JobSnapshot> job = driver().Describe(run_id_);
+      const absl::StatusOr<JobSnapshot> job = daemon_loop().Describe(run_id_);
       if (!job.ok()) return End(job.status());
       if (job->outcome) {
         ended_jobs_.push_back(
@@ -144,16 +103,22 @@ class GrpcWatchFront::Watcher final : public grpc::ServerGenericBidiReactor {
     front_.feed_.Begin();
   }
 
-  void HandleWritten(bool ok) {
+  void HandleWritten(bool ok) override {
     writing_ = false;
-    if (!ended_) front_.entrance_.untaken().Taken(*std::exchange(untaken_, std::nullopt));
-    overdue_.cancel();
-    if (ended_) return;
-    if (!ok) return End(absl::CancelledError("the caller has gone"));
+    Taken();
+    overdue_.Cancel();
+    if (!ok) return HandleGone();
+    if (is_due_ && !parts_ && !MayGoOn()) return End(NoLongerAllowed());
     if (is_due_ || parts_) WriteNext(nullptr);
   }
 
-  Driver& driver() const { return *admission_.driver; }
+  void HandleEnd(const absl::Status&) override {
+    turn_.reset();
+    overdue_.Cancel();
+    connection_.reset();
+    admission_.place.reset();
+    AwaitTaken(update_.Length());
+  }
 
   void Note(const JobNews& news) {
     has_changed_ = true;
@@ -171,7 +136,8 @@ class GrpcWatchFront::Watcher final : public grpc::ServerGenericBidiReactor {
 
   // What has not been told; then the end of the call, if it is time for that.
   void WriteNext(Updates* updates) {
-    if (const absl::Status standing = driver().Standing(); !standing.ok()) return End(standing);
+    if (const absl::Status standing = daemon_loop().Standing(); !standing.ok())
+      return End(standing);
     const bool is_over = !run_id_.empty() && !ended_jobs_.empty();
     const bool has_more = is_due_ || !ended_jobs_.empty();
     if (has_more) update_ = Update(updates);
@@ -179,25 +145,23 @@ class GrpcWatchFront::Watcher final : public grpc::ServerGenericBidiReactor {
     ended_jobs_.clear();
     if (!is_over && !parts_) {
       writing_ = true;
-      untaken_ = front_.entrance_.untaken().Add(caller_.peer, update_.Length());
-      AwaitTaken();
+      AwaitTaken(update_.Length());
+      BeOverdueAfterAWhile();
       return StartWrite(&update_);
     }
-    BeforeEnd();
-    const grpc::Status status =
-        is_over ? grpc::Status::OK : ToGrpcStatus(absl::UnavailableError("the daemon is stopping"));
-    if (!has_more) return Finish(status);
-    StartWriteAndFinish(&update_, grpc::WriteOptions(), status);
+    End(is_over ? absl::OkStatus() : absl::UnavailableError("the daemon is stopping"),
+        has_more ? &update_ : nullptr);
   }
 
-  // Made once for all who are told the same: who has nothing on his way is told the news alone.
+  // Made once for all callers that are told the same: one with no update on its
+  // way is told the news alone.
   grpc::ByteBuffer Update(Updates* updates) const {
     const auto key = std::make_pair(tenant(), run_id_);
     if (updates != nullptr) {
       if (const auto made = updates->find(key); made != updates->end()) return made->second;
     }
     v1::WatchUpdate update;
-    const bool any_rank_tells = FillUpdate(driver(), run_id_, &update);
+    const bool any_rank_tells = FillUpdate(daemon_loop(), run_id_, &update);
     for (const auto& end : ended_jobs_) ToWire(*end, update.add_ended());
     update.set_unchanged(!has_changed_);
     grpc::ByteBuffer bytes;
@@ -207,61 +171,40 @@ class GrpcWatchFront::Watcher final : public grpc::ServerGenericBidiReactor {
     return bytes;
   }
 
-  void AwaitTaken() {
-    overdue_.expires_after(std::chrono::seconds(limits::kWatcherSeconds.most));
-    overdue_.async_wait(lifetime_.Guard([this](const boost::system::error_code& error) {
-      if (error || !writing_ || ended_) return;
+  void BeOverdueAfterAWhile() {
+    overdue_.After(std::chrono::seconds(limits::kWatcherSeconds.most), [this] {
       // What it has not taken would be kept for as long as it is there.
       context_.TryCancel();
-      End(absl::ResourceExhaustedError("this client does not take what it is told"));
-    }));
-  }
-
-  void BeforeEnd() {
-    ended_ = true;
-    turn_.reset();
-    overdue_.cancel();
-    connection_.reset();
-    admission_.place.reset();
-    if (!untaken_) untaken_ = front_.entrance_.untaken().Add(caller_.peer, update_.Length());
+      End(absl::ResourceExhaustedError("this client does not read what it is sent"));
+    });
   }
 
   GrpcWatchFront& front_;
-  const grpc::CallbackServerContext& context_;  // until Finish
-  CallGate::Pass pass_;
-  const Caller caller_;
-  Admission admission_;
-  std::unique_ptr<ReadTurns::Turn> turn_;  // until the request has been read
-  bool cancelled_ = false;                 // gRPC's; OnDone comes after OnCancel
-  grpc::ByteBuffer request_bytes_;         // gRPC's between StartRead and OnReadDone, as is
-  v1::WatchRequest request_;               // what it says
-
-  std::string run_id_;  // empty: all jobs
+  std::unique_ptr<ReadScheduler::Turn> turn_;  // until the request has been read
+  std::string run_id_;                         // empty: all jobs
   bool watches_ = false;
   bool parts_ = false;
-  bool ended_ = false;                // Finish was called
   std::shared_ptr<void> connection_;  // is in use
   // What there is to tell.
   bool is_due_ = false;
   bool has_changed_ = false;
   std::vector<std::shared_ptr<const JobEnd>> ended_jobs_;
-  // So many of the next news were over when it came: another job of that name may have begun since.
+  // So many of the next news were over when it came: another job of that name
+  // may have begun since.
   std::size_t ends_known_ = 0;
   bool writing_ = false;     // update_ is gRPC's
   grpc::ByteBuffer update_;  // also from the end on
-  boost::asio::steady_timer overdue_;
-  std::optional<UntakenAnswers::Id> untaken_;  // what is on its way; from the end on, that
-  const base::Lifetime lifetime_;
+  base::Timer overdue_;
 };
 
-GrpcWatchFront::GrpcWatchFront(boost::asio::io_context& io, CallEntrance& entrance,
-                               ChangeFeed& feed, Listener listener)
-    : io_(io), entrance_(entrance), feed_(feed), listener_(std::move(listener)), parting_(io) {
+GrpcWatchFront::GrpcWatchFront(boost::asio::io_context& io, RpcRouter& router, ChangeFeed& feed,
+                               Listener listener)
+    : io_(io), router_(router), feed_(feed), listener_(std::move(listener)), parting_(io) {
   feed_.Add(*this);
-  entrance.ServeStream(Rpc::kWatch,
-                       [this](const grpc::CallbackServerContext& context, CallGate::Pass pass) {
-                         return new Watcher(*this, context, std::move(pass));
-                       });
+  router.ServeStream(Rpc::kWatch,
+                     [this](const grpc::CallbackServerContext& context, CallGate::Pass pass) {
+                       return Watcher::Open<Watcher>(*this, context, std::move(pass));
+                     });
 }
 
 GrpcWatchFront::~GrpcWatchFront() {
@@ -269,7 +212,6 @@ GrpcWatchFront::~GrpcWatchFront() {
 }
 
 void GrpcWatchFront::Publish(const ChangeFeed::News& news) {
-  if (listener_.look_at_tokens) listener_.look_at_tokens();
   any_rank_tells_ = false;
   told_bytes_ = 0;
   Updates updates;
@@ -307,7 +249,7 @@ absl::Status GrpcWatchFront::Objection(const std::string& tenant) const {
 
 void GrpcWatchFront::Gone(Watcher* watcher) {
   watchers_.erase(watcher);
-  if (watchers_.empty() && ended_) parting_.cancel();
+  if (watchers_.empty() && ended_) EndWithin(std::chrono::milliseconds(0));
 }
 
 void GrpcWatchFront::End(std::function<void()> ended) {
@@ -315,9 +257,11 @@ void GrpcWatchFront::End(std::function<void()> ended) {
   for (Watcher* const watcher : watchers_) watcher->Part();
   if (watchers_.empty()) return ended();
   ended_ = std::move(ended);
-  parting_.expires_after(kLastWords);
-  parting_.async_wait(
-      lifetime_.Guard([this](const boost::system::error_code&) { std::exchange(ended_, {})(); }));
+  EndWithin(kLastWords);
+}
+
+void GrpcWatchFront::EndWithin(std::chrono::milliseconds time) {
+  parting_.After(time, [this] { std::exchange(ended_, {})(); });
 }
 
 }  // namespace muster::rendezvous

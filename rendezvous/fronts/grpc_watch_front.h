@@ -12,14 +12,13 @@
 
 #include <grpcpp/support/byte_buffer.h>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "base/lifetime.h"
-#include "rendezvous/fronts/call_entrance.h"
-#include "rendezvous/fronts/change_feed.h"
-#include "rendezvous/wire/peer.h"
+#include "base/async/timer.h"
+#include "rendezvous/fronts/rpc_router.h"
+#include "rendezvous/fronts/subscriptions.h"
+#include "rendezvous/net/peer.h"
 
 namespace muster::rendezvous {
 
@@ -27,19 +26,17 @@ namespace muster::rendezvous {
 // made when that has been taken: so one that does not read costs what one update takes, and no
 // other is told later for it. It is cut off after limits::kWatcherSeconds.
 //
-// Lives on the loop's thread. `io`, the feed, the entrance and the Drivers that it leads to must
-// outlive the front, and the front the grpc::Server that the entrance is registered with.
+// Lives on the loop's thread. `io`, the feed, the router and the DaemonLoops that it leads to must
+// outlive the front, and the front the grpc::Server that the router is registered with.
 class GrpcWatchFront final : private ChangeFeed::Publisher {
  public:
-  // What the front asks its server, on the loop; each may be empty.
+  // What the front asks its server, on the loop; may be empty.
   struct Listener {
     // What to hold while a call from there watches, or why it must not.
     std::function<absl::StatusOr<std::shared_ptr<void>>(const Peer&)> watching;
-    // Tokens are to be looked at: who has none any more watches no longer.
-    std::function<void()> look_at_tokens;
   };
 
-  GrpcWatchFront(boost::asio::io_context& io, CallEntrance& entrance, ChangeFeed& feed,
+  GrpcWatchFront(boost::asio::io_context& io, RpcRouter& router, ChangeFeed& feed,
                  Listener listener);
   ~GrpcWatchFront() override;
   GrpcWatchFront(const GrpcWatchFront&) = delete;
@@ -47,7 +44,7 @@ class GrpcWatchFront final : private ChangeFeed::Publisher {
 
   // Tells those who watch what they have not been told yet, and that the daemon ends. `ended` is
   // called when they have taken it, or had a quarter of a second to; maybe from within. The
-  // entrance is closed by then.
+  // router is closed by then.
   void End(std::function<void()> ended);
 
  private:
@@ -63,9 +60,10 @@ class GrpcWatchFront final : private ChangeFeed::Publisher {
   // Why there must not be one more.
   absl::Status Objection(const std::string& tenant) const;
   void Gone(Watcher* watcher);
+  void EndWithin(std::chrono::milliseconds time);
 
   boost::asio::io_context& io_;
-  CallEntrance& entrance_;
+  RpcRouter& router_;
   ChangeFeed& feed_;
   const Listener listener_;
   std::set<Watcher*> watchers_;
@@ -75,8 +73,7 @@ class GrpcWatchFront final : private ChangeFeed::Publisher {
   bool any_rank_tells_ = false;
   std::size_t told_bytes_ = 0;
   std::function<void()> ended_;  // set while it ends
-  boost::asio::steady_timer parting_;
-  const base::Lifetime lifetime_;
+  base::Timer parting_;
 };
 
 }  // namespace muster::rendezvous

@@ -4,19 +4,41 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <optional>
 
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/thread_pool.hpp>
 
 #include "absl/status/status.h"
-#include "base/duration_histogram.h"
+
+#include "base/async/timer.h"
+#include "base/durations.h"
 #include "base/lifetime.h"
 #include "rendezvous/core/daemon_core.h"
-#include "rendezvous/fronts/batch_encoder.h"
-#include "rendezvous/fronts/commit_pace.h"
+#include "rendezvous/core/durable_outbox.h"
 #include "rendezvous/journal/journal.h"
 
 namespace muster::rendezvous {
+
+// Makes a core's batches into a journal's bytes.
+
+// The record of a job of thousands takes tens of milliseconds to become bytes, in which the loop
+// would hear nobody; so a thread does it, which is begun when it is first needed. What is quickly
+// done is done at once, as a thread would make it slower. Lives on the loop's thread; its end waits
+// for what is under way.
+class BatchEncoder {
+ public:
+  explicit BatchEncoder(boost::asio::io_context& io) : io_(io) {}
+
+  // `done` is called with the bytes: from within the call for a small batch, and otherwise from the
+  // loop. One batch at a time.
+  void Encode(Batch batch, std::function<void(JournalBatch)> done);
+
+ private:
+  boost::asio::io_context& io_;
+  base::Lifetime lifetime_;
+  std::optional<boost::asio::thread_pool> thread_;
+};
 
 // One batch at a time. A batch holds everything that has changed in a turn of the loop, or while
 // the previous batch was written; of large ones a fifth of the loop's time is spent on at the most
@@ -67,7 +89,7 @@ class JournalWriter {
   CommitPace pace_;
   BatchEncoder encoder_;
   Figures figures_;
-  boost::asio::steady_timer timer_;
+  base::Timer timer_;
   base::Lifetime lifetime_;
 };
 

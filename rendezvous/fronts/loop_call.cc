@@ -1,19 +1,35 @@
 #include "rendezvous/fronts/loop_call.h"
 
 #include <atomic>
+#include <cstdint>
 #include <string>
 
+#include <grpcpp/impl/codegen/proto_utils.h>
+#include <grpcpp/server_context.h>
 #include <grpcpp/support/byte_buffer.h>
 #include <boost/asio/post.hpp>
 
-#include "rendezvous/fronts/message_bytes.h"
+#include "absl/strings/str_cat.h"
+
+#include "rendezvous/net/peer.h"
 
 namespace muster::rendezvous {
+
+Caller CallerOf(const grpc::ServerContextBase& call) {
+  Caller caller{.peer = ParsePeer(call.peer())};
+  if (const auto address = ParseHostAddress(caller.peer.address)) caller.host = HostLine(*address);
+  return caller;
+}
+
 namespace {
 
 using google::protobuf::MessageLite;
 
 }  // namespace
+
+absl::Status NoLongerAllowed() {
+  return absl::PermissionDeniedError("this client's token is no longer valid");
+}
 
 grpc::Status ToGrpcStatus(const absl::Status& status) {
   return {static_cast<grpc::StatusCode>(status.code()), std::string(status.message())};
@@ -64,7 +80,7 @@ class LoopCall::Reactor final : public grpc::ServerGenericBidiReactor {
     std::shared_ptr<LoopCall> call = call_.lock();
     if (call == nullptr) return;
     read_ = ok ? ParseBytes(&bytes_, call->request_.get())
-               : absl::InvalidArgumentError("the call has no message, or a part of one");
+               : absl::InvalidArgumentError("the call has no message, or an incomplete one");
     // Whoever of them comes second goes on.
     if (!met_.exchange(true)) return;
     boost::asio::post(loop_, [call = std::move(call)] { call->HandleRead(); });
@@ -82,7 +98,7 @@ class LoopCall::Reactor final : public grpc::ServerGenericBidiReactor {
   }
 
   void AwaitTaken(const Peer& peer, std::size_t bytes) {
-    const UntakenAnswers::Id id = shared_.untaken.Add(peer, bytes);
+    const UnreadResponses::Id id = shared_.untaken.Add(peer, bytes);
     taken_ = shared_.lifetime.Guard([&untaken = shared_.untaken, id] { untaken.Taken(id); });
   }
 
@@ -139,6 +155,7 @@ void LoopCall::LeavePlace() {
 
 void LoopCall::Open() {
   if (finished()) return;
+  has_waited_ = false;  // since it was admitted, which it has not been yet
   absl::StatusOr<Admission> admission = method_.admit(*this);
   if (absl::IsUnavailable(admission.status()) && AwaitAdmission()) return;
   if (!admission.ok()) return Finish(admission.status());
@@ -150,12 +167,12 @@ void LoopCall::Open() {
       reactor_->pass().tenant(), caller_.host, [this] { reactor_->Read(); },
       [this] {
         Finish(LimitRefusal(limits::kReadSeconds,
-                            "the call's message took too long, and others wait for their turn"));
+                            "the call's message took too long while others were waiting"));
       });
 }
 
 bool LoopCall::AwaitAdmission() {
-  // It is its client's until then, who may cancel it, and the entrance's, which may close.
+  // It is its client's until then, who may cancel it, and the router's, which may close.
   const auto open = [call = weak_from_this()] {
     if (const auto waiting = call.lock()) waiting->Open();
   };
@@ -165,7 +182,7 @@ bool LoopCall::AwaitAdmission() {
 }
 
 void LoopCall::BeginOpening() {
-  is_opening_ = true;
+  is_opening_ = has_waited_ = true;
   shared_.opening.insert(shared_from_this());
 }
 
@@ -179,11 +196,21 @@ void LoopCall::HandleRead() {
   EndOpening();
   if (finished()) return;
   if (const absl::Status& read = reactor_->read(); !read.ok()) return Finish(read);
+  // Before anything is done for a caller that has kept its message back until now.
+  if (!MayGoOn()) return Finish(NoLongerAllowed());
+  has_waited_ = false;
   method_.answer(shared_from_this());
+  // From here on.
+  has_waited_ = true;
 }
 
-void LoopCall::Finish(const absl::Status& status) {
+bool LoopCall::MayGoOn() const {
+  return !has_waited_ || !method_.may_go_on || method_.may_go_on(*this);
+}
+
+void LoopCall::Finish(const absl::Status& given) {
   if (finished()) return;
+  const absl::Status status = absl::IsCancelled(given) || MayGoOn() ? given : NoLongerAllowed();
   shared_.refused.Count(status);
   on_cancel_ = nullptr;
   admission_.place.reset();
@@ -202,6 +229,27 @@ void LoopCall::Cancelled() {
   const std::function<void()> on_cancel = std::exchange(on_cancel_, nullptr);
   Finish(absl::CancelledError("the client cancelled the call"));
   if (on_cancel) on_cancel();
+}
+
+namespace {
+
+using Serialization = grpc::SerializationTraits<google::protobuf::MessageLite>;
+
+}  // namespace
+
+absl::Status ParseBytes(grpc::ByteBuffer* bytes, google::protobuf::MessageLite* message) {
+  const bool parsed = Serialization::Deserialize(bytes, message).ok();
+  bytes->Clear();
+  if (parsed) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("the call's message is no ", message->GetTypeName()));
+}
+
+void ToBytes(const google::protobuf::MessageLite& message, grpc::ByteBuffer* bytes) {
+  bool own = false;
+  // gRPC writes to an empty one alone. It fails for a message of 2 GiB.
+  bytes->Clear();
+  Serialization::Serialize(message, bytes, &own);
 }
 
 }  // namespace muster::rendezvous

@@ -5,7 +5,24 @@
 #include <algorithm>
 #include <utility>
 
+#include "rendezvous/net/peer.h"
+
 namespace muster::rendezvous {
+
+using boost::asio::ip::address;
+
+TcpStoreAllowList::TcpStoreAllowList(const std::optional<std::vector<std::string>>& addresses) {
+  if (!addresses) return;
+  allowed_.emplace();
+  for (const std::string& text : *addresses) {
+    if (const std::optional<address> parsed = ParseHostAddress(text)) allowed_->insert(*parsed);
+  }
+}
+
+bool TcpStoreAllowList::Allows(const address& given) const {
+  return !allowed_ || allowed_->contains(HostAddress(given));
+}
+
 namespace {
 
 using boost::asio::ip::tcp;
@@ -36,6 +53,7 @@ TcpStoreServer::TcpStoreServer(boost::asio::io_context& loop, const TcpStoreOpti
                     sessions_.erase(&session);
                     acceptor_.Resume();
                   }},
+      own_users_(options_.for_other_users),
       flood_guard_(loop, "store", [this] { return acceptor_.listening_fds(); }),
       acceptor_(
           loop,

@@ -13,22 +13,39 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/address.hpp>
 #include <boost/asio/ip/tcp.hpp>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
-#include "rendezvous/fronts/tcpstore_allow_list.h"
-#include "rendezvous/fronts/tcpstore_options.h"
+
 #include "rendezvous/fronts/tcpstore_session.h"
 #include "rendezvous/net/flood_guard.h"
-#include "rendezvous/net/own_users.h"
-#include "rendezvous/net/patient_acceptor.h"
+#include "rendezvous/net/listening_socket.h"
+#include "rendezvous/net/peer.h"
 
 namespace muster::rendezvous {
+
+// Who may connect.
+
+// Addresses of hosts that may connect, or everybody.
+class TcpStoreAllowList {
+ public:
+  // Everybody.
+  TcpStoreAllowList() = default;
+  // Text that is not a numeric address matches nobody.
+  explicit TcpStoreAllowList(const std::optional<std::vector<std::string>>& addresses);
+
+  bool Allows(const boost::asio::ip::address& address) const;
+
+ private:
+  std::optional<std::set<boost::asio::ip::address>> allowed_;
+};
 
 class TcpStoreServer {
  public:

@@ -12,6 +12,8 @@ namespace {
 constexpr std::size_t kNumberBytes = 8;
 // Of one client. Only C++ programs for PyTorch before 2.1 watch keys at all.
 constexpr std::size_t kMaxWatchedKeys = 1024;
+// Of a WAIT, at once: 2 ms.
+constexpr std::size_t kKeysAtOnce = 1024;
 
 }  // namespace
 
@@ -63,7 +65,9 @@ absl::Status TcpStoreService::Do(TcpStoreClient& client, const TcpStoreRequest& 
       AppendByte(store_.Check(strings) ? kReady : kNotReady, out);
       return absl::OkStatus();
     case TcpStoreOp::kWait:
-      return Park(client, store_.Wait(strings, std::nullopt));
+      client.begun_ = std::make_shared<TcpStoreClient::Wait>(&client);
+      client.keys_ = strings;
+      return Continue(client);
     case TcpStoreOp::kGetNumKeys:
       AppendNumber(static_cast<std::int64_t>(store_.NumKeys()), out);
       return absl::OkStatus();
@@ -105,7 +109,10 @@ absl::Status TcpStoreService::Do(TcpStoreClient& client, const TcpStoreRequest& 
       const Before before = Look(strings[0]);
       const auto waiter = store_.Barrier(strings[0], request.number);
       if (waiter.ok()) Tell(strings[0], before);
-      return Park(client, waiter);
+      const auto wait = std::make_shared<TcpStoreClient::Wait>(&client);
+      if (absl::Status status = Park(wait, waiter); !status.ok()) return status;
+      AnswerIfOver(*wait);
+      return absl::OkStatus();
     }
     case TcpStoreOp::kWatchKey:
       return DoWatchKey(client, strings[0]);
@@ -167,16 +174,29 @@ absl::Status TcpStoreService::DoWatchKey(TcpStoreClient& client, std::string_vie
   return absl::OkStatus();
 }
 
-absl::Status TcpStoreService::Park(TcpStoreClient& client,
+absl::Status TcpStoreService::Continue(TcpStoreClient& client) {
+  const auto part = client.keys_.first(std::min(kKeysAtOnce, client.keys_.size()));
+  client.keys_ = client.keys_.subspan(part.size());
+  const absl::Status status = Park(client.begun_, store_.Wait(part, std::nullopt));
+  if (status.ok() && !client.keys_.empty()) return status;
+  const std::shared_ptr<TcpStoreClient::Wait> wait = std::exchange(client.begun_, nullptr);
+  client.keys_ = {};
+  if (status.ok()) AnswerIfOver(*wait);
+  return status;
+}
+
+absl::Status TcpStoreService::Park(const std::shared_ptr<TcpStoreClient::Wait>& wait,
                                    const absl::StatusOr<std::optional<WaiterId>>& waiter) {
   if (!waiter.ok()) return waiter.status();
-  if (!waiter->has_value()) {
-    AppendByte(kStopWaiting, client.output);
-    return absl::OkStatus();
-  }
-  waiting_.emplace(**waiter, &client);
-  client.waits_.push_back(**waiter);
+  if (!waiter->has_value()) return absl::OkStatus();
+  ++wait->parts;
+  waiting_.emplace(**waiter, wait);
+  wait->client->waits_.push_back(**waiter);
   return absl::OkStatus();
+}
+
+void TcpStoreService::AnswerIfOver(const TcpStoreClient::Wait& wait) {
+  if (wait.parts == 0) AppendByte(kStopWaiting, wait.client->output);
 }
 
 void TcpStoreService::DropWaits(TcpStoreClient& client) {
@@ -188,11 +208,12 @@ void TcpStoreService::DropWaits(TcpStoreClient& client) {
 
 void TcpStoreService::Wake() {
   for (const CompletedWait& completed : store_.TakeCompleted()) {
-    const auto waiting = waiting_.find(completed.waiter);
-    TcpStoreClient& client = *waiting->second;
-    waiting_.erase(waiting);
+    const std::shared_ptr<TcpStoreClient::Wait> wait = waiting_.extract(completed.waiter).mapped();
+    TcpStoreClient& client = *wait->client;
     std::erase(client.waits_, completed.waiter);
-    AppendByte(kStopWaiting, client.output);
+    --wait->parts;
+    if (wait == client.begun_ || wait->parts > 0) continue;
+    AnswerIfOver(*wait);
     client.OnPushed();
   }
 }
@@ -227,6 +248,7 @@ void TcpStoreService::Tell(std::string_view key, const Before& before) {
 
 void TcpStoreService::Disconnect(TcpStoreClient& client) {
   DropWaits(client);
+  client.begun_.reset();
   for (const std::string& key : std::exchange(client.watched_, {})) {
     const auto watchers = watchers_.find(key);
     std::erase(watchers->second, &client);

@@ -13,7 +13,8 @@
 #include <boost/asio/post.hpp>
 
 #include "absl/strings/str_cat.h"
-#include "rendezvous/net/host_address.h"
+
+#include "rendezvous/net/peer.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -76,6 +77,8 @@ void TcpStoreSession::Close() {
   state_ = State::kClosed;
   shared_.service->Disconnect(*this);
   shared_.input_bytes -= counted_;
+  std::string().swap(output);
+  CountOutput();
   grace_.reset();
   boost::system::error_code ignored;
   socket_.close(ignored);
@@ -96,8 +99,8 @@ void TcpStoreSession::AwaitReadable() {
                        awaits_readable_ = false;
                        if (closed()) return;
                        if (error) return Close();
-                       // What is held comes first, and its turn is pending.
-                       if (state_ == State::kServing && held_.empty()) TakeTurn();
+                       // What is held, or has begun, comes first, and its turn is pending.
+                       if (state_ == State::kServing && !is_busy()) TakeTurn();
                      });
 }
 
@@ -136,6 +139,10 @@ void TcpStoreSession::AwaitGrace() {
 }
 
 void TcpStoreSession::TakeTurn() {
+  if (has_begun()) {
+    Continue();
+    return FinishTurn();
+  }
   if (!held_.empty()) {
     Process(held_);
     return FinishTurn();
@@ -178,7 +185,7 @@ void TcpStoreSession::Process(std::string_view input) {
   bool more = true;
   for (int requests = 0; more && requests < kRequestsPerTurn; ++requests) {
     if (unsent() > shared_.options.output_pause_bytes ||
-        output.size() - output_before > kOutputPerTurn) {
+        output.size() - output_before > kOutputPerTurn || !HasRoom()) {
       break;
     }
     TcpStoreRequest request;
@@ -187,6 +194,11 @@ void TcpStoreSession::Process(std::string_view input) {
         if (const absl::Status status = shared_.service->Apply(*this, request); !status.ok()) {
           return Fail(std::string(status.message()));
         }
+        // What it names may be in `input`, of which there is only so much.
+        while (has_begun() && !decoder_.holds_request()) {
+          if (!Continue()) return;
+        }
+        more = !has_begun();
         break;
       case TcpStoreDecoder::Result::kNeedsMore:
         more = false;
@@ -208,6 +220,12 @@ void TcpStoreSession::Process(std::string_view input) {
   CountInput();
 }
 
+bool TcpStoreSession::Continue() {
+  const absl::Status status = shared_.service->Continue(*this);
+  if (!status.ok()) Fail(std::string(status.message()));
+  return status.ok();
+}
+
 void TcpStoreSession::FinishTurn() {
   if (!closed()) {
     Flush();
@@ -215,7 +233,9 @@ void TcpStoreSession::FinishTurn() {
       state_ = State::kPaused;
     }
     if (state_ == State::kServing) {
-      if (!held_.empty()) {
+      if (!has_begun() && !held_.empty() && !HasRoom()) {
+        shared_.awaiting_room.push_back(shared_from_this());
+      } else if (is_busy()) {
         AwaitTurn();
       } else {
         AwaitReadable();
@@ -250,6 +270,7 @@ void TcpStoreSession::Flush() {
     output.erase(0, sent_);
     sent_ = 0;
   }
+  CountOutput();
 }
 
 void TcpStoreSession::OnWritable() {
@@ -276,6 +297,19 @@ void TcpStoreSession::Fail(const std::string& why) {
   }
   Discard();  // else the kernel would end the connection with a reset
   Close();
+}
+
+bool TcpStoreSession::HasRoom() const {
+  return shared_.output_bytes - counted_output_ + output.size() < shared_.options.output_bytes;
+}
+
+void TcpStoreSession::CountOutput() {
+  shared_.output_bytes += output.size() - counted_output_;
+  counted_output_ = output.size();
+  if (shared_.output_bytes >= shared_.options.output_bytes) return;
+  for (const std::shared_ptr<TcpStoreSession>& session : std::exchange(shared_.awaiting_room, {})) {
+    session->AwaitTurn();
+  }
 }
 
 void TcpStoreSession::CountInput() {

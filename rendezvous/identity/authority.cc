@@ -18,8 +18,8 @@
 #include "absl/base/call_once.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "rendezvous/identity/derive.h"
 #include "rendezvous/identity/openssl_ptr.h"
+#include "rendezvous/identity/token.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -27,14 +27,14 @@ namespace {
 using ExtensionPtr = std::unique_ptr<X509_EXTENSION, OpensslFreer<X509_EXTENSION_free>>;
 using NamePtr = std::unique_ptr<X509_NAME, OpensslFreer<X509_NAME_free>>;
 
-// Another version of what is derived, or of what certificates mean, gets another label, and does
-// not understand this one.
+// A change to the derivation, or to what certificates mean, needs a new label, which this version
+// does not understand.
 constexpr absl::string_view kLabel = "muster authority v1";
 
 constexpr absl::Duration kClockDifference = absl::Hours(12);
 constexpr absl::Duration kLife = absl::Hours(12);
 
-// OpenSSL fails here only when there is no memory.
+// OpenSSL fails here only when out of memory.
 template <typename T>
 T Sure(T result) {
   if (!result) std::abort();
@@ -82,10 +82,10 @@ std::string PemOf(X509* certificate) {
   return Pem([&](BIO* bio) { return PEM_write_bio_X509(bio, certificate); });
 }
 
-// As PEM_write_bio_PKCS8PrivateKey does, which for this first asks each encoder of OpenSSL's
-// whether it could: half a millisecond, where a node's whole start takes a few.
+// Like PEM_write_bio_PKCS8PrivateKey, which first tries each of OpenSSL's encoders: half a
+// millisecond, where a node's whole start takes a few.
 std::string PemOf(EVP_PKEY* key) {
-  // All of PKCS #8 before the key's own bytes (RFC 8410, 7).
+  // The PKCS #8 header before the key's bytes (RFC 8410, 7).
   constexpr std::array<unsigned char, 16> kBefore = {0x30, 0x2e, 0x02, 0x01, 0x00, 0x30,
                                                      0x05, 0x06, 0x03, 0x2b, 0x65, 0x70,
                                                      0x04, 0x22, 0x04, 0x20};
@@ -101,12 +101,12 @@ std::string PemOf(EVP_PKEY* key) {
   return pem;
 }
 
-// As X509_set_pubkey does, which encodes the key and decodes that again, with all that OpenSSL has
-// for keys of any kind: a third of a millisecond.
+// Like X509_set_pubkey, which encodes the key and decodes it again with OpenSSL's generic
+// machinery: a third of a millisecond.
 void SetPublicKey(X509* certificate, EVP_PKEY* key) {
   const KeyBytes bytes = PublicKey(key);
   auto* const copy = static_cast<unsigned char*>(Sure(OPENSSL_memdup(bytes.data(), bytes.size())));
-  // It takes the copy over.
+  // Takes over the copy.
   Sure(X509_PUBKEY_set0_param(X509_get_X509_PUBKEY(certificate), OBJ_nid2obj(NID_ED25519),
                               V_ASN1_UNDEF, nullptr, copy, static_cast<int>(bytes.size())) == 1);
 }
@@ -119,7 +119,17 @@ NamePtr CommonName(absl::string_view text) {
   return name;
 }
 
-// A certificate that is not signed yet.
+// For a name made by CommonName; empty for any other.
+std::string SoleCommonName(const X509_NAME* name) {
+  if (X509_NAME_entry_count(name) != 1) return "";
+  const X509_NAME_ENTRY* const entry = X509_NAME_get_entry(name, 0);
+  if (OBJ_obj2nid(X509_NAME_ENTRY_get_object(entry)) != NID_commonName) return "";
+  const ASN1_STRING* const text = X509_NAME_ENTRY_get_data(entry);
+  return std::string(reinterpret_cast<const char*>(ASN1_STRING_get0_data(text)),
+                     static_cast<std::size_t>(ASN1_STRING_length(text)));
+}
+
+// An unsigned certificate.
 CertificatePtr Draft(absl::string_view subject, absl::string_view issuer, EVP_PKEY* key,
                      std::uint64_t serial, absl::Time from, absl::Time to) {
   CertificatePtr certificate(Sure(X509_new()));
@@ -134,7 +144,7 @@ CertificatePtr Draft(absl::string_view subject, absl::string_view issuer, EVP_PK
   return certificate;
 }
 
-// Adds extensions to a certificate that `issuer` will sign, which may be itself.
+// Adds extensions to a certificate that will be signed by `issuer`, possibly itself.
 void Extend(X509* certificate, X509* issuer,
             std::initializer_list<std::pair<int, std::string>> extensions) {
   X509V3_CTX context;
@@ -152,10 +162,10 @@ std::string UriOf(Role role) {
 std::uint64_t RandomSerial() {
   std::uint64_t serial = 0;
   Sure(RAND_bytes(reinterpret_cast<unsigned char*>(&serial), sizeof serial) == 1);
-  return serial >> 1;  // not negative in any reader's eyes
+  return serial >> 1;  // not negative in any encoding
 }
 
-// What a client's certificate says of its holder.
+// The role that a client's certificate claims.
 std::optional<Role> ClaimOf(X509* certificate) {
   const std::unique_ptr<GENERAL_NAMES, OpensslFreer<GENERAL_NAMES_free>> names(
       static_cast<GENERAL_NAMES*>(
@@ -172,7 +182,7 @@ std::optional<Role> ClaimOf(X509* certificate) {
   return std::nullopt;
 }
 
-// Ed25519 has a digest of its own.
+// Ed25519 uses its own digest.
 void Sign(X509* certificate, EVP_PKEY* key) {
   Sure(X509_sign(certificate, key, nullptr));
 }
@@ -181,7 +191,7 @@ void Sign(X509* certificate, EVP_PKEY* key) {
 
 struct Authority::Derived {
   absl::once_flag once;
-  // Until then.
+  // Null once derived.
   std::optional<Token> token;
 
   KeyPtr key;
@@ -208,6 +218,16 @@ absl::string_view NameOf(Role role) {
   return "";
 }
 
+ShownCertificate::ShownCertificate(absl::string_view pem) {
+  const BioPtr bio(Sure(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size()))));
+  certificate_.reset(PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr), &X509_free);
+  // Parse errors must not show up in the next call on this thread.
+  ERR_clear_error();
+  if (certificate_ != nullptr) {
+    issuer_ = SoleCommonName(X509_get_issuer_name(certificate_.get()));
+  }
+}
+
 Identity::~Identity() {
   OPENSSL_cleanse(key.data(), key.size());
 }
@@ -217,7 +237,7 @@ Authority::Authority(const Token& token) : derived_(std::make_shared<Derived>())
 }
 
 void Authority::Derived::SetCertificate() {
-  // RFC 5280, 4.1.2.5: the last date says that it never expires.
+  // RFC 5280, 4.1.2.5: this date means no expiry.
   own = Draft(name, name, key.get(), 1, absl::FromUnixSeconds(0),
               absl::FromCivil(absl::CivilSecond(9999, 12, 31, 23, 59, 59), absl::UTCTimeZone()));
   Extend(own.get(), own.get(),
@@ -269,16 +289,13 @@ Identity Authority::Issue(Role role, absl::Time now) const {
   return {certificate(), PemOf(key.get()), PemOf(leaf.get())};
 }
 
-std::optional<Role> Authority::RoleOf(absl::string_view certificate) const {
-  const BioPtr bio(Sure(BIO_new_mem_buf(certificate.data(), static_cast<int>(certificate.size()))));
-  const CertificatePtr leaf(PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr));
-  const bool ours = leaf != nullptr &&
-                    X509_NAME_cmp(X509_get_issuer_name(leaf.get()),
-                                  X509_get_subject_name(certified().own.get())) == 0 &&
-                    X509_verify(leaf.get(), derived().key.get()) == 1;
-  // What could not be read or verified is no error of the next who asks.
+std::optional<Role> Authority::RoleOf(const ShownCertificate& certificate) const {
+  X509* const leaf = certificate.certificate_.get();
+  const bool ours = leaf != nullptr && certificate.issuer() == name() &&
+                    X509_verify(leaf, derived().key.get()) == 1;
+  // Verification errors must not show up in the next call on this thread.
   ERR_clear_error();
-  return ours ? ClaimOf(leaf.get()) : std::nullopt;
+  return ours ? ClaimOf(leaf) : std::nullopt;
 }
 
 }  // namespace muster::rendezvous

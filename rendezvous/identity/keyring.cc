@@ -19,13 +19,19 @@
 #include "base/failure.h"
 #include "base/safe_path.h"
 #include "base/unique_fd.h"
-#include "rendezvous/identity/file_stamp.h"
-#include "rendezvous/identity/token_file.h"
+#include "rendezvous/identity/token.h"
 
 namespace muster::rendezvous {
 namespace {
 
 constexpr char kReadDirectory[] = "read tokens in";
+
+// Files rewritten in place do not change the directory; other tenants' are checked only this often.
+constexpr absl::Duration kLookPause = absl::Seconds(1);
+
+// From this many keys on they are indexed. A process with one token has few, and should not derive
+// a metrics token's authority for nothing.
+constexpr std::size_t kFewKeys = 8;
 
 bool IsTenantName(absl::string_view name) {
   constexpr std::size_t kLongest = 64;
@@ -49,9 +55,9 @@ absl::StatusOr<std::vector<std::string>> TenantsIn(const std::string& directory)
   if (::fstat(opened->get(), &status) != 0) return failure();
   if ((status.st_uid != ::geteuid() && status.st_uid != 0) || (status.st_mode & 022) != 0) {
     return base::Failure(absl::StatusCode::kFailedPrecondition, kReadDirectory, directory,
-                         "other users can put files there; `chmod go-w` it, and it must be yours");
+                         "other users can write to it; it must be yours, and `chmod go-w`");
   }
-  // The stream takes it over.
+  // The stream takes over the descriptor.
   const int readable = ::openat(opened->get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   DIR* const stream = readable < 0 ? nullptr : ::fdopendir(readable);
   if (stream == nullptr) return failure();
@@ -78,11 +84,17 @@ std::vector<Key> KeysOf(const std::string& tenant, const TokenFile& file) {
     keys.push_back({tenant, Authority(metrics), true, until, metrics.Fingerprint()});
   };
   add(file.token, absl::InfiniteFuture());
-  if (file.former) add(*file.former, file.former_until);
+  for (const FormerToken& former : file.former) add(former.token, former.until);
   return keys;
 }
 
-// Whether none of these authorities belongs to somebody else; they are in `claimed` then.
+using Fingerprint = std::array<unsigned char, Token::kBytes>;
+
+absl::string_view AsText(const Fingerprint& fingerprint) {
+  return {reinterpret_cast<const char*>(fingerprint.data()), fingerprint.size()};
+}
+
+// True if none of these authorities belongs to another tenant; then adds them to `claimed`.
 bool Claim(const std::vector<Key>& keys, std::set<std::string>& claimed) {
   std::set<std::string> names;
   for (const Key& key : keys) names.insert(key.authority.name());
@@ -102,38 +114,54 @@ struct Keyring::State {
     std::vector<Key> keys;
   };
 
-  // Brings `files` up to date. The error is about one of those that are left as they were.
-  absl::Status Read() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
-  // What there is in `files`, as one list.
-  void Compose(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
-  void Tell(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  bool has_files() const { return !file.empty() || !directory.empty(); }
+  std::string PathOf(const std::string& tenant) const {
+    return directory.empty() ? file : absl::StrCat(directory, "/", tenant);
+  }
 
-  // Where they are; empty: they do not change.
+  // Updates `files`. The errors are about files that keep their former contents.
+  std::vector<absl::Status> Read() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  // The directory and the tenant's file are unchanged since they were read.
+  bool IsCurrent(const std::string& tenant) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  // Builds the list of keys from `files`.
+  void Compose(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  void Tell(const std::vector<absl::Status>& errors) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+
+  // The paths; empty: the keys never change.
   std::string file;
   std::string directory;
+  std::size_t most_tenants = 1;
   Trouble trouble;
 
   absl::Mutex mutex;
   std::map<std::string, File> files ABSL_GUARDED_BY(mutex);  // by tenant
   Keys keys ABSL_GUARDED_BY(mutex);
-  // When the first of them no longer counts.
+  // When the first of them expires.
   absl::Time good_until ABSL_GUARDED_BY(mutex) = absl::InfinitePast();
-  // What was said last, so that it is said once.
-  std::string told ABSL_GUARDED_BY(mutex);
+  FileStamp folder ABSL_GUARDED_BY(mutex);
+  absl::Time look_after ABSL_GUARDED_BY(mutex) = absl::InfinitePast();
+  // The problems last reported, so that each is reported once.
+  std::set<std::string> told ABSL_GUARDED_BY(mutex);
 };
 
-absl::Status Keyring::State::Read() {
+std::vector<absl::Status> Keyring::State::Read() {
+  look_after = absl::Now() + kLookPause;
+  folder = StampOf(directory);
   std::vector<std::string> tenants = {""};
   if (!directory.empty()) {
     absl::StatusOr<std::vector<std::string>> names = TenantsIn(directory);
-    if (!names.ok()) return names.status();
+    if (!names.ok()) return {names.status()};
     tenants = *std::move(names);
   }
-  absl::Status wrong;
+  std::vector<absl::Status> wrong;
+  const auto unusable = [&](const std::string& tenant, absl::string_view why) {
+    wrong.push_back(base::Failure(absl::StatusCode::kFailedPrecondition, kReadDirectory, directory,
+                                  absl::StrCat("'", tenant, "' ", why)));
+  };
   std::map<std::string, File> now, fresh;
   std::set<std::string> claimed;
   for (const std::string& tenant : tenants) {
-    const std::string path = directory.empty() ? file : absl::StrCat(directory, "/", tenant);
+    const std::string path = PathOf(tenant);
     const FileStamp stamp = StampOf(path);
     const auto before = files.find(tenant);
     if (before == files.end() || before->second.stamp != stamp) {
@@ -142,23 +170,25 @@ absl::Status Keyring::State::Read() {
         fresh.emplace(tenant, File{stamp, KeysOf(tenant, *tokens)});
         continue;
       }
-      wrong.Update(tokens.status());
+      wrong.push_back(tokens.status());
     }
     if (before != files.end() && Claim(before->second.keys, claimed)) now.insert(*before);
   }
   bool changed = false;
-  // Last, so that nobody takes a token away from whoever had it first.
+  // New files last, so that they cannot take a token away from its first owner.
   for (auto& [tenant, its] : fresh) {
+    const bool is_new = files.find(tenant) == files.end();
+    if (is_new && now.size() >= most_tenants) {
+      unusable(tenant, absl::StrCat("is left out, as there are ", most_tenants,
+                                    " tenants, which is the limit"));
+      continue;
+    }
     if (Claim(its.keys, claimed)) {
       now.emplace(tenant, std::move(its));
       changed = true;
       continue;
     }
-    wrong.Update(
-        base::Failure(absl::StatusCode::kFailedPrecondition, kReadDirectory, directory,
-                      absl::StrCat("'", tenant,
-                                   "' has a token that another tenant has, too, and they could "
-                                   "not be told apart")));
+    unusable(tenant, "has the same token as another tenant, so the two could not be told apart");
     const auto before = files.find(tenant);
     if (before != files.end() && Claim(before->second.keys, claimed)) now.insert(*before);
   }
@@ -171,22 +201,62 @@ absl::Status Keyring::State::Read() {
 
 void Keyring::State::Compose(absl::Time now) {
   if (now < good_until) return;
-  auto composed = std::make_shared<std::vector<Key>>();
+  std::vector<Key> composed;
   good_until = absl::InfiniteFuture();
   for (const auto& [tenant, file_of_tenant] : files) {
     for (const Key& key : file_of_tenant.keys) {
       if (key.until <= now) continue;
       good_until = std::min(good_until, key.until);
-      composed->push_back(key);
+      composed.push_back(key);
     }
   }
-  keys = std::move(composed);
+  keys = std::make_shared<const TokenKeys>(std::move(composed));
 }
 
-void Keyring::State::Tell(const absl::Status& status) {
-  const std::string sentence(status.message());
-  if (std::exchange(told, sentence) == sentence || sentence.empty() || !trouble) return;
-  trouble(sentence);
+bool Keyring::State::IsCurrent(const std::string& tenant) const {
+  const auto found = files.find(tenant);
+  return found != files.end() && found->second.stamp == StampOf(PathOf(tenant)) &&
+         folder == StampOf(directory);
+}
+
+void Keyring::State::Tell(const std::vector<absl::Status>& errors) {
+  std::set<std::string> sentences;
+  for (const absl::Status& error : errors) sentences.emplace(error.message());
+  const std::set<std::string> before = std::exchange(told, std::move(sentences));
+  if (!trouble) return;
+  for (const std::string& sentence : told) {
+    if (!before.contains(sentence)) trouble(sentence);
+  }
+}
+
+TokenKeys::TokenKeys(std::vector<Key> keys) : keys_(std::move(keys)) {
+  if (keys_.size() <= kFewKeys) return;
+  for (const Key& key : keys_) {
+    by_name_.emplace(key.authority.name(), &key);
+    by_fingerprint_.emplace(AsText(key.fingerprint), &key);
+  }
+}
+
+const Key* TokenKeys::Named(absl::string_view authority) const {
+  if (keys_.size() > kFewKeys) {
+    const auto found = by_name_.find(authority);
+    return found == by_name_.end() ? nullptr : found->second;
+  }
+  const auto found = std::find_if(keys_.begin(), keys_.end(), [authority](const Key& key) {
+    return key.authority.name() == authority;
+  });
+  return found == keys_.end() ? nullptr : &*found;
+}
+
+const Key* TokenKeys::Of(const Fingerprint& fingerprint) const {
+  if (keys_.size() > kFewKeys) {
+    const auto found = by_fingerprint_.find(AsText(fingerprint));
+    return found == by_fingerprint_.end() ? nullptr : found->second;
+  }
+  const auto found = std::find_if(keys_.begin(), keys_.end(), [&fingerprint](const Key& key) {
+    return key.fingerprint == fingerprint;
+  });
+  return found == keys_.end() ? nullptr : &*found;
 }
 
 Keyring Keyring::Of(const Token& token) {
@@ -204,27 +274,21 @@ absl::StatusOr<Keyring> Keyring::OfFile(std::string path, Trouble trouble) {
   state->trouble = std::move(trouble);
   {
     const absl::MutexLock lock(&state->mutex);
-    if (absl::Status status = state->Read(); !status.ok()) return status;
+    if (const auto errors = state->Read(); !errors.empty()) return errors.front();
   }
   return Keyring(std::move(state));
 }
 
-absl::StatusOr<Keyring> Keyring::OfDirectory(std::string path, Trouble trouble) {
-  return OfDirectory(std::move(path), std::move(trouble), /*again=*/false);
-}
-
-absl::StatusOr<Keyring> Keyring::OfDirectoryAgain(std::string path, Trouble trouble) {
-  return OfDirectory(std::move(path), std::move(trouble), /*again=*/true);
-}
-
-absl::StatusOr<Keyring> Keyring::OfDirectory(std::string path, Trouble trouble, bool again) {
+absl::StatusOr<Keyring> Keyring::OfDirectory(std::string path, Trouble trouble,
+                                             std::size_t most_tenants) {
   auto state = std::make_shared<State>();
   state->directory = std::move(path);
+  state->most_tenants = most_tenants;
   state->trouble = std::move(trouble);
   {
     const absl::MutexLock lock(&state->mutex);
-    const absl::Status status = state->Read();
-    if (!status.ok() && (!again || state->files.empty())) return status;
+    const std::vector<absl::Status> errors = state->Read();
+    if (state->files.empty() && !errors.empty()) return errors.front();
     if (state->files.empty()) {
       return base::Failure(absl::StatusCode::kFailedPrecondition, kReadDirectory, state->directory,
                            "there is none; make one for each tenant with `muster token new "
@@ -236,8 +300,18 @@ absl::StatusOr<Keyring> Keyring::OfDirectory(std::string path, Trouble trouble, 
 
 Keys Keyring::Now() const {
   const absl::MutexLock lock(&state_->mutex);
-  if (!state_->file.empty() || !state_->directory.empty()) state_->Tell(state_->Read());
+  if (state_->has_files()) state_->Tell(state_->Read());
   state_->Compose(absl::Now());
+  return state_->keys;
+}
+
+Keys Keyring::NowOf(const std::string& tenant) const {
+  const absl::MutexLock lock(&state_->mutex);
+  const absl::Time now = absl::Now();
+  if (state_->has_files() && (now >= state_->look_after || !state_->IsCurrent(tenant))) {
+    state_->Tell(state_->Read());
+  }
+  state_->Compose(now);
   return state_->keys;
 }
 
@@ -247,22 +321,20 @@ Keys Keyring::Known() const {
   return state_->keys;
 }
 
-std::optional<Principal> Keyring::Identify(const std::vector<Key>& keys, absl::string_view pem) {
-  for (const Key& key : keys) {
-    const std::optional<Role> role = key.authority.RoleOf(pem);
-    if (role) return Principal{key.tenant, key.metrics ? Role::kMetrics : *role};
-  }
-  return std::nullopt;
+std::optional<Principal> Keyring::Identify(const TokenKeys& keys, absl::string_view pem) {
+  const ShownCertificate certificate(pem);
+  const Key* const key = keys.Named(certificate.issuer());
+  if (key == nullptr) return std::nullopt;
+  const std::optional<Role> role = key->authority.RoleOf(certificate);
+  if (!role) return std::nullopt;
+  return Principal{key->tenant, key->metrics ? Role::kMetrics : *role};
 }
 
-std::optional<Principal> Keyring::Identify(const std::vector<Key>& keys, const Token& token) {
-  // A stranger's guess must cost the loop next to nothing.
-  const auto fingerprint = token.Fingerprint();
-  for (const Key& key : keys) {
-    if (key.fingerprint != fingerprint) continue;
-    return Principal{key.tenant, key.metrics ? Role::kMetrics : Role::kTool};
-  }
-  return std::nullopt;
+std::optional<Principal> Keyring::Identify(const TokenKeys& keys, const Token& token) {
+  // Anyone can guess tokens, so this must cost the loop next to nothing.
+  const Key* const key = keys.Of(token.Fingerprint());
+  if (key == nullptr) return std::nullopt;
+  return Principal{key->tenant, key->metrics ? Role::kMetrics : Role::kTool};
 }
 
 }  // namespace muster::rendezvous

@@ -1,19 +1,21 @@
-// Certificates of a site's own authority, in place of those that follow from a token.
+// Certificates of a site's own authority, instead of those derived from a token.
 #pragma once
 
 #include <functional>
 #include <memory>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "rendezvous/identity/certificate_check.h"
 
 namespace muster::rendezvous {
 
 // Files in PEM (RFC 7468).
 struct CertificateFiles {
-  // The authorities whose word is taken for the other end.
+  // The authorities accepted for the other end.
   std::string ca;
-  // What certifies this end, with what lies between it and the authority; and its private key.
+  // This end's certificate, with intermediates up to the authority; and its private key.
   std::string certificate;
   std::string key;
 
@@ -21,11 +23,11 @@ struct CertificateFiles {
   bool operator==(const CertificateFiles&) const = default;
 };
 
-// Copies share what they hold. Its methods may be called on any thread, and may wait for a disk.
+// Copies share their state. Methods may be called on any thread, and may wait for a disk.
 class SiteCertificates {
  public:
-  // Told, one sentence each, about files that cannot be used while the process runs, and of a
-  // certificate that has expired; what was there before goes on counting. On any thread.
+  // Called with one sentence for each file that becomes unusable while the process runs, and for an
+  // expired certificate; the former contents stay in use. Any thread.
   using Trouble = std::function<void(const std::string& sentence)>;
 
   struct Pem {
@@ -37,14 +39,18 @@ class SiteCertificates {
     ~Pem();
   };
 
-  // FailedPrecondition, one sentence that names the file: it cannot be read; the key's can be read
-  // by others, or belongs to another user than this one or root; it holds nothing of its kind; the
-  // key is not the certificate's; the certificate has expired, is not valid yet, or is not signed
-  // by one of the authorities.
-  static absl::StatusOr<SiteCertificates> Load(CertificateFiles files, Trouble trouble = {});
+  // FailedPrecondition, one sentence that names the file: it cannot be read; the key's file is
+  // readable by others, or belongs to a user other than this one or root; it holds nothing of its
+  // kind; the key does not match the certificate; the certificate has expired, is not valid yet, is
+  // not signed by one of the authorities, is not for this use, or is too weak for TLS (it, or an
+  // intermediate): everything that the other end would reject without explanation.
+  static absl::StatusOr<SiteCertificates> Load(CertificateFiles files, Trouble trouble = {},
+                                               CertificateUse use = CertificateUse::kClient);
 
-  // What the files say at present: they are read again when they have changed. The result is the
-  // same object until then.
+  // Also checks for this use from now on. FailedPrecondition, as Load: not valid for it.
+  absl::Status UseFor(CertificateUse use) const;
+
+  // The current contents; reads changed files again. Returns the same object until then.
   std::shared_ptr<const Pem> Now() const;
 
  private:

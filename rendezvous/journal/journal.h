@@ -1,12 +1,14 @@
-// What the daemon remembers across its own death, as opaque bytes: a record for each job and the
-// entries of each job's store.
+// What the daemon remembers across crashes, as opaque bytes: a record for each job, and the entries
+// of each job's store.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -14,7 +16,7 @@
 
 namespace muster::rendezvous {
 
-// The changes of one turn of the loop. All of them become durable, or none.
+// The changes of one turn of the loop. Atomic.
 struct JournalBatch {
   struct Job {
     std::string run_id;
@@ -29,17 +31,17 @@ struct JournalBatch {
   };
 
   // All of `jobs` come before all of `entries`, each in its order: a job that is forgotten and
-  // begun again within one turn has the entries that this batch brings, and no others.
+  // begun again within one turn has exactly the entries of this batch.
   std::vector<Job> jobs;
   std::vector<Entry> entries;
 };
 
-// What a journal remembers, read at a start.
+// A journal's contents, read at a start.
 struct JournalContents {
   // Which start of the daemon on this journal this is, counted from 1.
   std::uint64_t incarnation = 0;
-  // The end of what was written before was cut off: the batch that the last daemon was writing, and
-  // had not acknowledged, when it died or the power failed.
+  // The end of the file was cut off: the unacknowledged batch that the last daemon was writing when
+  // it crashed or the power failed.
   bool was_torn = false;
   std::vector<std::pair<std::string, std::string>> jobs;  // run id and record, by run id
   std::vector<JournalBatch::Entry> entries;               // each with a value
@@ -52,7 +54,7 @@ class Journal {
   virtual ~Journal() = default;
 
   // Makes the batch durable and then calls `done` from the loop, never within Commit:
-  //   OK                  all of it is on disk, beyond the power's failing;
+  //   OK                  all of it is on disk, safe from a power failure;
   //   ResourceExhausted   the disk, or etcd's quota, is full. The caller may try again, later, with
   //                       this batch or one that also holds what has changed since;
   //   anything else       what is on disk is not known any more. The journal takes nothing more
@@ -63,7 +65,7 @@ class Journal {
   // not at all.
   virtual void Commit(JournalBatch batch, std::function<void(absl::Status)> done) = 0;
 
-  // What it takes on disk, as of the last commit; 0 before the first.
+  // Its size on disk, as of the last commit; 0 before the first.
   virtual std::uint64_t bytes() const { return 0; }
 };
 
@@ -71,5 +73,11 @@ struct OpenedJournal {
   std::unique_ptr<Journal> journal;
   JournalContents contents;
 };
+
+// The checksum by which a journal detects damaged contents.
+
+// CRC-32 (zlib's) of the columns. Each is prefixed with its length, as 8 bytes in this machine's
+// order, so that bytes cannot move between columns undetected.
+std::uint32_t Checksum(std::initializer_list<std::string_view> columns);
 
 }  // namespace muster::rendezvous

@@ -32,14 +32,14 @@ absl::Status Failure(const char* attempt, const std::string& path, const absl::S
   return base::Failure(absl::StatusCode::kFailedPrecondition, attempt, path, cause.message());
 }
 
-// The directory `name` in `directory`; `path` is for errors.
+// Syncs the directory `name` in `directory`; `path` is for errors.
 absl::Status SyncDirectory(int directory, const char* name, const std::string& path) {
   const base::UniqueFd fd(::openat(directory, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd.valid()) return Failure("open directory", path);
   return ::fsync(fd.get()) == 0 ? absl::OkStatus() : Failure("sync directory", path);
 }
 
-// The pid that the holder wrote; 0 when it has not come to that yet, or had no space for it.
+// The pid that the holder wrote; 0 if it has not written it yet, or had no space for it.
 int HolderOf(int lock) {
   char text[16] = {};
   const ssize_t size = ::pread(lock, text, sizeof text - 1, 0);
@@ -48,8 +48,8 @@ int HolderOf(int lock) {
   return pid;
 }
 
-// Whether the process is dead, or dies before we would have told the user that it is not: who kills
-// a daemon and starts the next in one breath must not be refused.
+// Whether the process is dead, or dies within moments: killing a daemon and at once starting the
+// next must work.
 bool IsDying(pid_t pid) {
   constexpr int kPatienceMs = 30;
   if (pid <= 0 || pid == ::getpid()) return false;
@@ -63,7 +63,7 @@ bool IsDying(pid_t pid) {
 // Waits for the lock until an alarm ends the wait.
 bool LockWithin(int lock, time_t seconds) {
   struct sigaction nothing = {}, before_action;
-  // Not restarted, flock ends with EINTR.
+  // Without SA_RESTART, flock ends with EINTR.
   nothing.sa_handler = [](int) {};
   ::sigaction(SIGALRM, &nothing, &before_action);
   const itimerval alarm = {{}, {seconds, 0}};
@@ -75,8 +75,8 @@ bool LockWithin(int lock, time_t seconds) {
   return locked;
 }
 
-// What a holder has left behind dies after it (rendezvous/keeper/keeper.h), and may have to wait
-// for its disk.
+// Processes that the holder leaves behind die after it (rendezvous/keeper/supervisor.h), and may
+// have to wait for the disk.
 bool Lock(int lock) {
   constexpr time_t kPatience = 10;
   if (::flock(lock, LOCK_EX | LOCK_NB) == 0) return true;
@@ -86,19 +86,19 @@ bool Lock(int lock) {
   return false;
 }
 
-// Whoever may write there can put another journal in the place of ours, and so jobs and keys of his
-// own. That a group may is somebody's decision, such as Kubernetes' for its volumes.
+// A writer there can replace our journal, and so inject jobs and keys. A writable group is
+// someone's deliberate choice, such as Kubernetes' for its volumes.
 absl::Status CheckOwn(int fd, const std::string& directory) {
   struct stat info = {};
   if (::fstat(fd, &info) != 0) return Failure(kUse, directory);
   if ((info.st_mode & S_IWOTH) == 0) return absl::OkStatus();
   return base::Failure(absl::StatusCode::kFailedPrecondition, kUse, directory,
-                       "every user could change what is in it; name a directory that is not there "
-                       "yet, which is made for you alone");
+                       "every user could change its contents; name a directory that does not exist "
+                       "yet, and it is created for you alone");
 }
 
-// Nobody else can change what a path leads to, by renaming, either: all that follows, SQLite's own
-// access included, is by name.
+// No one else may be able to change where a path leads, not even by renaming: all later accesses,
+// SQLite's included, are by name.
 constexpr base::PathOptions kOursAlone{.ours_alone = true};
 
 struct Directory {
@@ -108,7 +108,7 @@ struct Directory {
 
 absl::StatusOr<Directory> Find(const std::string& path) {
   constexpr char kFind[] = "find state directory";
-  // By itself first, as there is another remedy.
+  // Checked separately, as the remedy is a different one.
   if (const auto itself = base::OpenDirectory(path); itself.ok()) {
     if (absl::Status own = CheckOwn(itself->get(), path); !own.ok()) return own;
   }
@@ -123,12 +123,12 @@ absl::StatusOr<Directory> Find(const std::string& path) {
     return Failure(kFind, path);
   }
   if (first.st_dev != second.st_dev || first.st_ino != second.st_ino) {
-    return Failure(kFind, path, absl::AbortedError("it was exchanged for another just now"));
+    return Failure(kFind, path, absl::AbortedError("it was replaced just now"));
   }
   return Directory{*std::move(named), real.get()};
 }
 
-// If it is missing.
+// Creates it if it is missing.
 absl::Status Make(const std::string& path) {
   constexpr char kMake[] = "make state directory";
   const absl::StatusOr<base::Spot> spot = base::FindSpot(path, kOursAlone);
@@ -156,7 +156,7 @@ absl::StatusOr<StateDirectory> StateDirectory::Take(const std::string& path) {
   if (!found.ok()) return found.status();
   const std::string& directory = found->path;
 
-  // Without O_NONBLOCK, opening a FIFO would wait for its reader.
+  // Without O_NONBLOCK, opening a FIFO would wait for a reader.
   const std::string name = directory + "/lock";
   const int lock = ::openat(found->fd.get(), "lock",
                             O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
@@ -173,7 +173,7 @@ absl::StatusOr<StateDirectory> StateDirectory::Take(const std::string& path) {
     if (errno == EWOULDBLOCK) return IsTaken(directory, lock);
     return Failure("lock", name);
   }
-  // The pid is for the sentence above alone: on a full disk it is left out, but never wrong.
+  // The pid only serves the sentence above: on a full disk it is missing, but never wrong.
   if (::ftruncate(lock, 0) != 0) return Failure("clear lock file", name);
   const std::string pid = absl::StrCat(::getpid(), "\n");
   if (::pwrite(lock, pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size())) {

@@ -12,12 +12,12 @@
 #include <grpcpp/server_builder.h>
 #include <grpcpp/server_context.h>
 
-#include "rendezvous/core/limits.h"
+#include "rendezvous/core/values/limits.h"
 
 namespace muster::rendezvous {
 namespace {
 
-// What we note about a connection, beside what gRPC knows of it, at its first call.
+// Properties that we add to a connection's context at its first call.
 constexpr char kConnection[] = "muster_connection";
 constexpr char kTenant[] = "muster_tenant";
 
@@ -39,7 +39,7 @@ bool Is(const grpc_slice& slice, absl::string_view text) {
                            GRPC_SLICE_LENGTH(slice)) == text;
 }
 
-// gRPC drops a call without them later, and shows it to nobody.
+// Without them gRPC drops the call later, and no service sees it.
 bool HasPathAndAuthority(const grpc_metadata* metadata, std::size_t count) {
   bool path = false, authority = false;
   for (std::size_t i = 0; i < count; ++i) {
@@ -51,13 +51,13 @@ bool HasPathAndAuthority(const grpc_metadata* metadata, std::size_t count) {
 
 }  // namespace
 
-// What gRPC holds for credentials that are guarded.
+// What gRPC holds for guarded credentials.
 struct CallGate::Guarded {
   std::shared_ptr<CallGate> gate;
   TenantOf tenant_of;
 
-  // Writes to the context at a connection's first call alone, before which no service has been
-  // shown one that could read it; calls of one connection may be here on several threads.
+  // Writes to the context only at a connection's first call, before any service could read it;
+  // calls of one connection may be here on several threads.
   bool Begin(grpc_auth_context* context) const {
     const absl::MutexLock lock(&gate->mutex_);
     std::optional<absl::string_view> connection = Find(context, kConnection);
@@ -95,7 +95,7 @@ bool CallGate::Begin(CallCounts::Connection connection, const std::string& tenan
     case CallCounts::Verdict::kBegun:
       return true;
     case CallCounts::Verdict::kFlood:
-      // If none of its calls has been shown yet, it is told when one is.
+      // If no service has seen any of its calls yet, this is reported when one does.
       if (const std::string peer = counts_.PeerOf(connection); !peer.empty() && on_flood_) {
         on_flood_(peer);
       }

@@ -1,80 +1,45 @@
 #include "rendezvous/net/credentials.h"
 
-#include <functional>
+#include <algorithm>
+#include <optional>
 #include <utility>
 #include <variant>
-#include <vector>
 
 #include <grpc/grpc.h>
 #include <grpc/grpc_security.h>
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/security/server_credentials.h>
-#include <openssl/crypto.h>
 
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
+#include "absl/time/time.h"
+
+#include "rendezvous/core/values/limits.h"
+#include "rendezvous/identity/token.h"
 
 namespace muster::rendezvous {
 namespace {
 
-// Long before one that was issued expires.
-constexpr absl::Duration kRenewAfter = absl::Hours(1);
-
-// The tenant, as far as calls are counted, of who has a token that no longer counts.
+// The tenant, for counting calls, of clients whose token is no longer valid.
 constexpr char kNobody[] = "?";
 
-// What a server shows, and whose word it takes.
-struct Shown {
-  std::string roots;
-  // Key and certificate. Which one is shown depends on the name that the client asks for (RFC 6066,
-  // 3).
-  std::vector<std::pair<std::string, std::string>> pairs;
+// What a port presents from now on, and which authorities it accepts; nullopt: unchanged. Called
+// for each connection, by one thread at a time.
+using Renew = std::function<std::optional<Identity>(absl::Time now)>;
 
-  ~Shown() {
-    for (auto& [key, certificate] : pairs) OPENSSL_cleanse(key.data(), key.size());
-  }
-};
-
-// What it is at a time: null when that has not changed since the last call. Called by one thread at
-// a time.
-using ShownAt = std::function<std::unique_ptr<const Shown>(absl::Time now)>;
-
-ShownAt ShownBy(Keyring keyring) {
-  return [keyring = std::move(keyring), before = Keys(),
-          issued = absl::InfinitePast()](absl::Time now) mutable -> std::unique_ptr<const Shown> {
-    Keys keys = keyring.Now();
-    // The last tenant is gone: what was shown before stays, and every call is refused.
-    if (keys->empty()) return nullptr;
-    // A clock that was set back counts, too.
-    if (keys == before && absl::AbsDuration(now - issued) < kRenewAfter) return nullptr;
-    issued = now;
-    before = std::move(keys);
-    auto shown = std::make_unique<Shown>();
-    for (const Key& key : *before) {
-      const Identity identity = key.authority.Issue(Role::kDaemon, now);
-      shown->roots += identity.roots;
-      shown->pairs.emplace_back(identity.key, identity.certificate);
-    }
-    return shown;
-  };
-}
-
-ShownAt ShownBy(SiteCertificates certificates) {
+Renew RenewedBy(SiteCertificates certificates) {
   return [certificates = std::move(certificates),
           before = std::shared_ptr<const SiteCertificates::Pem>()](
-             absl::Time) mutable -> std::unique_ptr<const Shown> {
+             absl::Time) mutable -> std::optional<Identity> {
     auto pem = certificates.Now();
-    if (pem == before) return nullptr;
+    if (pem == before) return std::nullopt;
     before = std::move(pem);
-    auto shown = std::make_unique<Shown>();
-    shown->roots = before->roots;
-    shown->pairs.emplace_back(before->key, before->certificate);
-    return shown;
+    return Identity{before->roots, before->key, before->certificate};
   };
 }
 
-// gRPC asks a port's credentials when it adds the port. Its own classes for C++ offer neither a
-// gate nor certificates that are renewed; the C core does.
+// gRPC asks a port's credentials when it adds the port. gRPC's C++ classes offer neither a gate nor
+// renewed certificates; the C core does.
 class PortCredentials : public grpc::ServerCredentials {
  public:
   PortCredentials(std::shared_ptr<CallGate> gate, CallGate::TenantOf tenant_of)
@@ -106,12 +71,12 @@ class PlaintextServerCredentials final : public PortCredentials {
 };
 
 // Asked for its certificate at each new connection, for as long as the server that holds this
-// object takes any.
+// object accepts any.
 class RenewingServerCredentials final : public PortCredentials {
  public:
-  RenewingServerCredentials(ShownAt shown_at, std::shared_ptr<CallGate> gate,
+  RenewingServerCredentials(Renew renew, std::shared_ptr<CallGate> gate,
                             CallGate::TenantOf tenant_of)
-      : PortCredentials(std::move(gate), std::move(tenant_of)), shown_at_(std::move(shown_at)) {}
+      : PortCredentials(std::move(gate), std::move(tenant_of)), renew_(std::move(renew)) {}
 
  private:
   grpc_server_credentials* Make() override {
@@ -124,22 +89,18 @@ class RenewingServerCredentials final : public PortCredentials {
             this));
   }
 
-  // On one of gRPC's threads.
+  // Runs on the thread that hands a connection to gRPC.
   grpc_ssl_certificate_config_reload_status Fetch(grpc_ssl_server_certificate_config** config) {
     const absl::MutexLock lock(&mutex_);
-    const std::unique_ptr<const Shown> shown = shown_at_(absl::Now());
-    if (shown == nullptr) return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
-    std::vector<grpc_ssl_pem_key_cert_pair> pairs;
-    for (const auto& [key, certificate] : shown->pairs) {
-      pairs.push_back({key.c_str(), certificate.c_str()});
-    }
-    *config =
-        grpc_ssl_server_certificate_config_create(shown->roots.c_str(), pairs.data(), pairs.size());
+    const std::optional<Identity> shown = renew_(absl::Now());
+    if (!shown) return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
+    const grpc_ssl_pem_key_cert_pair pair = {shown->key.c_str(), shown->certificate.c_str()};
+    *config = grpc_ssl_server_certificate_config_create(shown->roots.c_str(), &pair, 1);
     return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_NEW;
   }
 
   absl::Mutex mutex_;
-  ShownAt shown_at_ ABSL_GUARDED_BY(mutex_);
+  Renew renew_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace
@@ -175,24 +136,31 @@ Credentials::Proof Credentials::proof() const {
   return std::holds_alternative<Keyring>(source_->from) ? Proof::kToken : Proof::kSite;
 }
 
-std::shared_ptr<grpc::ServerCredentials> Credentials::ForServer(
-    std::shared_ptr<CallGate> gate) const {
+Credentials::Server Credentials::ForServer(std::shared_ptr<CallGate> gate) const {
   if (source_ == nullptr) {
-    return std::make_shared<PlaintextServerCredentials>(std::move(gate), nullptr);
+    return {{std::make_shared<PlaintextServerCredentials>(std::move(gate), nullptr)}, nullptr};
   }
-  CallGate::TenantOf tenant_of;
-  if (proof() == Proof::kToken) {
-    tenant_of = [credentials = *this](absl::string_view certificate) {
-      const auto principal = Keyring::Identify(*credentials.keys(), certificate);
-      return principal ? principal->tenant : std::string(kNobody);
-    };
+  if (const auto* const site = std::get_if<SiteCertificates>(&source_->from)) {
+    return {
+        {std::make_shared<RenewingServerCredentials>(RenewedBy(*site), std::move(gate), nullptr)},
+        nullptr};
   }
-  return std::visit(
-      [&](const auto& from) -> std::shared_ptr<grpc::ServerCredentials> {
-        return std::make_shared<RenewingServerCredentials>(ShownBy(from), std::move(gate),
-                                                           std::move(tenant_of));
-      },
-      source_->from);
+  const CallGate::TenantOf tenant_of = [credentials = *this](absl::string_view certificate) {
+    const auto principal = Keyring::Identify(*credentials.keys(), certificate);
+    return principal ? principal->tenant : std::string(kNobody);
+  };
+  const auto contexts = std::make_shared<TlsContexts>(std::get<Keyring>(source_->from));
+  Server server{{}, [contexts](absl::string_view name) { return contexts->PortFor(name); }};
+  for (std::size_t port = 0; port < contexts->ports(); ++port) {
+    server.ports.push_back(std::make_shared<RenewingServerCredentials>(
+        [contexts, port](absl::Time now) { return contexts->Renew(port, now); }, gate, tenant_of));
+  }
+  return server;
+}
+
+absl::Status Credentials::UseForServer() const {
+  if (proof() != Proof::kSite) return absl::OkStatus();
+  return std::get<SiteCertificates>(source_->from).UseFor(CertificateUse::kServer);
 }
 
 Credentials::Client Credentials::ForClient() const {
@@ -221,6 +189,79 @@ Keys Credentials::keys() const {
 Keys Credentials::RereadKeys() const {
   if (proof() != Proof::kToken) return nullptr;
   return std::get<Keyring>(source_->from).Now();
+}
+
+Keys Credentials::RereadKeysOf(const std::string& tenant) const {
+  if (proof() != Proof::kToken) return nullptr;
+  return std::get<Keyring>(source_->from).NowOf(tenant);
+}
+
+namespace {
+
+// Long before an issued certificate expires.
+constexpr absl::Duration kRenewAfter = absl::Hours(1);
+
+// One more port, for clients with another token than the first: a former one, or a metrics token.
+constexpr std::size_t kFewPorts = 2;
+
+// Tenants may be added while the daemon runs, and change their tokens.
+std::size_t PortsFor(const TokenKeys& keys) {
+  constexpr std::size_t kLeast = 32;
+  return std::clamp<std::size_t>(keys.size(), kLeast, limits::kTlsContexts.most);
+}
+
+}  // namespace
+
+TlsContexts::TlsContexts(Keyring keyring)
+    : keyring_(std::move(keyring)),
+      nobody_(Token::Random()),
+      keys_(keyring_.Now()),
+      many_(!keys_->empty() && !keys_->front().tenant.empty()),
+      ports_(many_ ? PortsFor(*keys_) : kFewPorts) {
+  for (std::size_t port = 1; port < ports_.size(); ++port) {
+    ports_[port].turn = turns_.insert(turns_.end(), port);
+  }
+  if (!many_) return;
+  std::size_t port = 1;
+  for (const Key& key : *keys_) {
+    if (port < ports_.size() && !key.metrics) Give(port++, key);
+  }
+}
+
+std::size_t TlsContexts::PortFor(absl::string_view name) {
+  const Key* key = keys_->Named(name);
+  keys_ = key != nullptr ? keyring_.NowOf(key->tenant) : keyring_.Now();
+  key = keys_->Named(name);
+  if (key == nullptr || (!many_ && key == &keys_->front())) return 0;
+  const auto found = by_name_.find(name);
+  const std::size_t port = found == by_name_.end() ? turns_.front() : found->second;
+  if (found == by_name_.end()) Give(port, *key);
+  turns_.splice(turns_.end(), turns_, ports_[port].turn);
+  return port;
+}
+
+void TlsContexts::Give(std::size_t port, const Key& key) {
+  std::optional<Authority>& authority = ports_[port].authority;
+  if (authority) by_name_.erase(authority->name());
+  authority = key.authority;
+  by_name_[authority->name()] = port;
+}
+
+const Authority& TlsContexts::AuthorityOf(std::size_t port) const {
+  if (ports_[port].authority) return *ports_[port].authority;
+  return many_ || keys_->empty() ? nobody_ : keys_->front().authority;
+}
+
+std::optional<Identity> TlsContexts::Renew(std::size_t port, absl::Time now) {
+  Port& at = ports_[port];
+  const Authority& authority = AuthorityOf(port);
+  // Also renews after the clock was set back.
+  if (at.shown == authority.name() && absl::AbsDuration(now - at.issued) < kRenewAfter) {
+    return std::nullopt;
+  }
+  at.shown = authority.name();
+  at.issued = now;
+  return authority.Issue(Role::kDaemon, now);
 }
 
 }  // namespace muster::rendezvous

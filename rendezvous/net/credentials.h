@@ -1,14 +1,21 @@
-// How the two ends of a connection prove who they are. A value that is handed in where a server or
-// a client is made; nothing else in Muster knows what it holds, so that securing the wire is a
-// change here.
+// How the two ends of a connection prove their identity. A value passed in where a server or a
+// client is created; no other part of Muster looks inside, so securing the wire is a change here.
 #pragma once
 
+#include <cstddef>
+#include <functional>
+#include <list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
-#include "absl/status/statusor.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+
 #include "rendezvous/identity/authority.h"
 #include "rendezvous/identity/keyring.h"
 #include "rendezvous/identity/site_certificates.h"
@@ -22,49 +29,61 @@ class ServerCredentials;
 
 namespace muster::rendezvous {
 
-// Copies share what they hold. Its methods may be called on any thread.
+// Copies share their state. Methods may be called on any thread.
 class Credentials {
  public:
-  // No proof and no encryption: for loopback, and for networks whose every host is trusted.
+  // No proof and no encryption: for loopback, and for networks on which every host is trusted.
   static Credentials Plaintext();
 
   // TLS 1.3, in which each end proves to the other that it has a token (identity/authority.h). A
-  // client proves the first of the keyring's, as `client`; a server takes all of them, and is a
-  // daemon.
+  // client uses the keyring's first token, as `client`; a server accepts all of them, as a daemon.
   static Credentials FromKeyring(Keyring keyring, Role client);
   static Credentials FromToken(const Token& token, Role client);
 
-  // TLS 1.3 with certificates of a site's own authority. Whoever has one is let in, as one user
-  // with all rights; a server's has to be for the name or the address by which it is reached.
+  // TLS 1.3 with certificates of a site's own authority. Every holder of one is admitted, as one
+  // user with all rights; a server's must be for the name or address it is reached by.
   static Credentials FromSite(SiteCertificates certificates);
 
   enum class Proof { kNone, kToken, kSite };
   Proof proof() const;
 
-  // Whether connections are encrypted and both ends proven.
+  // Whether connections are encrypted and both ends authenticated.
   bool secure() const { return source_ != nullptr; }
 
-  // For InitGrpcRuntime (grpc_runtime.h) to have been called. The certificates that a server shows
-  // are renewed as it takes connections, so it may run for years, and tokens that have been changed
-  // are read again. With a gate, calls are counted and refused there before anything else.
-  std::shared_ptr<grpc::ServerCredentials> ForServer(
-      std::shared_ptr<CallGate> gate = nullptr) const;
+  // The credentials of a server's ports. Certificates are renewed as connections arrive, so a
+  // server may run for years, and changed tokens are read again.
+  struct Server {
+    std::vector<std::shared_ptr<grpc::ServerCredentials>> ports;  // at least one
+    // The port for a connection whose ClientHello asks for this name (first_byte.h). Called before
+    // each connection is handed over, by one thread at a time; may wait for a disk. Null: there is
+    // one port.
+    std::function<std::size_t(absl::string_view server_name)> port_for;
+  };
+  // InitGrpcRuntime (grpc_server.h) must have been called. With a gate, calls are counted and
+  // refused there before anything else.
+  Server ForServer(std::shared_ptr<CallGate> gate = nullptr) const;
+
+  // Whether a server may use these credentials; else one sentence why not (for example, a site's
+  // certificate is for clients only). From now on this is also checked when files are read again.
+  absl::Status UseForServer() const;
 
   struct Client {
     std::shared_ptr<grpc::ChannelCredentials> credentials;
-    // The name that a server has to prove, where that is not its host's; else empty.
+    // The name a server has to prove, if it is not its host's; else empty.
     std::string server_name;
   };
-  // For one channel: its certificate, a new one each time and made with the token of the time, is
-  // good for twelve hours of new connections.
+  // For one channel. Its certificate is new each time, issued with the current token, and valid for
+  // new connections for twelve hours.
   Client ForClient() const;
 
-  // The keys by which a server knows its clients; null where it knows nobody. Whoever is not among
-  // them any more has a token that was changed or taken away since it connected.
+  // The keys by which a server identifies its clients; null where it does not. A client that is no
+  // longer among them has a token that was changed or removed since it connected.
   Keys keys() const;
-  // The same, once files that have changed are read again: new connections of gRPC's see to that by
-  // themselves. May wait for a disk.
+  // The same, after reading changed files again: new gRPC connections trigger that by themselves.
+  // May wait for a disk.
   Keys RereadKeys() const;
+  // The same, only for that tenant (Keyring::NowOf).
+  Keys RereadKeysOf(const std::string& tenant) const;
 
  private:
   struct Source;
@@ -72,6 +91,57 @@ class Credentials {
   Credentials() = default;
 
   std::shared_ptr<const Source> source_;
+};
+
+// Chooses the TLS context for a connection, where each token has its own.
+
+// gRPC creates a TLS context for each identity that a server's port presents. Each context holds,
+// freshly parsed, the certificates of all authorities accepted there: with the tokens of many
+// tenants on one port that is quadratic, and all of it again when one token changes. So a server
+// has many ports here, none of which listens (grpc_server.h); each presents one token's identity
+// and accepts only that token's authority. The client names the authority it wants before TLS
+// begins (RFC 6066, 3). Changing what a port presents costs a millisecond at the next connection to
+// it; established connections and other ports are not affected.
+//
+// An authority keeps its port as long as there are enough; then the least recently used port is
+// reassigned. Port 0 serves clients that name no known authority: it presents the only user's
+// identity or, where there are tenants, one that belongs to none, so that a stranger's handshake
+// fails at both ends.
+//
+// Methods may be called by one thread at a time, and may wait for a disk.
+class TlsContexts {
+ public:
+  explicit TlsContexts(Keyring keyring);
+
+  // Chosen by the number of tenants at the start.
+  std::size_t ports() const { return ports_.size(); }
+
+  // The port for a connection whose client asks for this name. Reads changed tokens again.
+  std::size_t PortFor(absl::string_view name);
+
+  // What the port presents from now on; nullopt: unchanged. Certificates are renewed long before
+  // they expire.
+  std::optional<Identity> Renew(std::size_t port, absl::Time now);
+
+ private:
+  struct Port {
+    std::optional<Authority> authority;  // none: that of port 0
+    std::list<std::size_t>::iterator turn;
+    // The authority presented, and since when.
+    std::string shown;
+    absl::Time issued = absl::InfinitePast();
+  };
+
+  const Authority& AuthorityOf(std::size_t port) const;
+  void Give(std::size_t port, const Key& key);
+
+  const Keyring keyring_;
+  const Authority nobody_;
+  Keys keys_;
+  const bool many_;  // there are tenants
+  std::vector<Port> ports_;
+  std::list<std::size_t> turns_;  // all but port 0, least recently used first
+  absl::flat_hash_map<std::string, std::size_t> by_name_;
 };
 
 }  // namespace muster::rendezvous

@@ -4,7 +4,10 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <cstdint>
+#include <cstring>
 #include <memory>
+#include <optional>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
@@ -43,7 +46,7 @@ absl::StatusOr<std::string> ParseHost(absl::string_view text) {
     text = text.substr(1, text.size() - 2);
   }
   if (text.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat("names no host; ", kHowToWrite));
+    return absl::InvalidArgumentError(absl::StrCat("has no host; ", kHowToWrite));
   }
   for (const char c : text) {
     if (!IsHostCharacter(c)) {
@@ -62,7 +65,7 @@ absl::StatusOr<Endpoint> ParseEndpoint(absl::string_view text,
   const bool only_brackets = !text.empty() && text.front() == '[' && text.back() == ']';
   if (colon != absl::string_view::npos && !only_brackets) {
     host = text.substr(0, colon);
-    // "::1" would be host ":" and port 1; torchrun takes it so, and waits in vain.
+    // "::1" would be host ":" and port 1; torchrun reads it that way, and then never connects.
     if (!host.empty() && host.back() == ':') {
       return absl::InvalidArgumentError(absl::StrCat("has a bad host; ", kHowToWrite));
     }
@@ -89,7 +92,7 @@ absl::StatusOr<Endpoint> ParseEndpoints(absl::string_view text,
     if (!all) {
       all = *std::move(endpoint);
     } else if (all->port == 0 || endpoint->port == 0) {
-      return absl::InvalidArgumentError("has several places, and a port 0 among them");
+      return absl::InvalidArgumentError("has several endpoints, one of them with port 0");
     } else {
       all->standbys.push_back(*std::move(endpoint));
     }
@@ -124,6 +127,43 @@ std::string ToString(const Endpoint& endpoint) {
                         : absl::StrCat(endpoint.host, ":", endpoint.port);
   for (const Endpoint& standby : endpoint.standbys) absl::StrAppend(&text, ",", ToString(standby));
   return text;
+}
+
+namespace {
+
+// The IP address in `host`, an IPv4 address mapped to IPv6; nullopt for a name.
+std::optional<in6_addr> AddressOf(const std::string& host) {
+  addrinfo numeric = {};
+  numeric.ai_flags = AI_NUMERICHOST;
+  addrinfo* found = nullptr;
+  if (::getaddrinfo(host.c_str(), nullptr, &numeric, &found) != 0) return std::nullopt;
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owned(found, ::freeaddrinfo);
+  if (found->ai_family == AF_INET6) {
+    return reinterpret_cast<const sockaddr_in6*>(found->ai_addr)->sin6_addr;
+  }
+  in6_addr mapped = {};
+  mapped.s6_addr[10] = mapped.s6_addr[11] = 0xff;
+  std::memcpy(mapped.s6_addr + 12, &reinterpret_cast<const sockaddr_in*>(found->ai_addr)->sin_addr,
+              sizeof(in_addr));
+  return mapped;
+}
+
+}  // namespace
+
+std::string WhyNobodyConnects(const std::string& host) {
+  const std::optional<in6_addr> address = AddressOf(host);
+  if (!address) return "";
+  bool is_any = IN6_IS_ADDR_UNSPECIFIED(&*address);
+  bool is_many = IN6_IS_ADDR_MULTICAST(&*address);
+  if (IN6_IS_ADDR_V4MAPPED(&*address)) {
+    std::uint32_t v4 = 0;
+    std::memcpy(&v4, address->s6_addr + 12, sizeof v4);
+    v4 = ntohl(v4);
+    is_any = v4 == INADDR_ANY;
+    is_many = IN_MULTICAST(v4) || v4 == INADDR_BROADCAST;
+  }
+  if (is_any) return "is the wildcard address, which cannot be connected to";
+  return is_many ? "is a multicast or broadcast address, which cannot be connected to" : "";
 }
 
 }  // namespace muster::rendezvous

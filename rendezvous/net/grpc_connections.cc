@@ -1,14 +1,24 @@
 #include "rendezvous/net/grpc_connections.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <memory>
 #include <string>
+#include <string_view>
 
+#include <grpc/grpc.h>
+#include <grpc/support/alloc.h>
 #include <boost/asio/ip/address.hpp>
+#include <nlohmann/json.hpp>
 
-#include "rendezvous/net/host_address.h"
-#include "rendezvous/net/received_bytes.h"
+#include "absl/strings/numbers.h"
+
+#include "rendezvous/net/peer.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -23,9 +33,9 @@ bool HasPeer(int fd, const tcp::endpoint& peer) {
   return HostEndpoint(actual) == peer;
 }
 
-// gRPC closes descriptors on threads of its own, and may do so between the look and the act. What
-// has taken the number by then is no connection, as those are made on this thread; what is none
-// takes no harm.
+// gRPC closes descriptors on its own threads, possibly between the check and the shutdown. The
+// number cannot be another connection by then, as those are created on this thread; shutdown() does
+// not harm anything else.
 bool ShutDown(int fd, const tcp::endpoint& peer) {
   return HasPeer(fd, peer) && ::shutdown(fd, SHUT_RDWR) == 0;
 }
@@ -34,7 +44,7 @@ bool ShutDown(int fd, const tcp::endpoint& peer) {
 
 std::size_t GrpcConnections::Add(int fd, const Endpoint& from, std::size_t most) {
   const Endpoint peer = HostEndpoint(from);
-  // What had the descriptor, or the peer's port, before has ended.
+  // Whatever had the descriptor, or the peer's port, before has ended.
   if (const auto before = by_fd_.find(fd); before != by_fd_.end()) {
     Forget(by_peer_.find(before->second));
   }
@@ -70,7 +80,7 @@ void GrpcConnections::Drop(const Peer& peer) {
   if (connection == by_peer_.end()) return;
   const int fd = connection->second.fd;
   if (!ShutDown(fd, connection->first)) return;
-  // Megabytes of it may be there, and gRPC would go through them all.
+  // There may be megabytes, all of which gRPC would process.
   while (::recv(fd, nullptr, 1 << 20, MSG_TRUNC | MSG_DONTWAIT) > 0) {
   }
 }
@@ -108,8 +118,8 @@ GrpcConnections::ByPeer::iterator GrpcConnections::Find(const Peer& peer) {
 std::shared_ptr<void> GrpcConnections::Hold(ByPeer::iterator connection,
                                             std::size_t Connection::*count) {
   Change(connection, count, 1);
-  // The peer's port may have come to a newer connection by the time this one is heard to have
-  // ended; that has another descriptor, or none of what is counted here.
+  // When this one is known to have ended, the peer's port may belong to a newer connection; that
+  // one has another descriptor, or counts nothing here.
   return {this, lifetime_.Guard([this, count, peer = connection->first,
                                  fd = connection->second.fd](GrpcConnections*) {
             const auto found = by_peer_.find(peer);
@@ -156,6 +166,96 @@ GrpcConnections::ByPeer::iterator GrpcConnections::Oldest(
   const auto own = idle_of_.find(newcomer);
   const Turn turn = own != idle_of_.end() ? *own->second.begin() : idle_.begin()->first;
   return by_peer_.find(idle_.at(turn));
+}
+
+std::uint64_t ReceivedBytes(int fd) {
+  // The kernel's struct tcp_info (linux/tcp.h) is longer than glibc's: tcpi_bytes_received.
+  constexpr std::size_t kOffset = 128;
+  std::uint64_t received = 0;
+  std::byte info[kOffset + sizeof received] = {};
+  socklen_t size = sizeof info;
+  if (::getsockopt(fd, IPPROTO_TCP, TCP_INFO, info, &size) != 0 || size < sizeof info) return 0;
+  std::memcpy(&received, info + kOffset, sizeof received);
+  return received;
+}
+
+namespace {
+
+using nlohmann::json;
+
+constexpr std::intptr_t kAtOnce = 1000;
+
+// channelz's reply, parsed; null if it has none.
+json Parse(char* text) {
+  const std::unique_ptr<char, decltype(&gpr_free)> owned(text, &gpr_free);
+  if (text == nullptr) return nullptr;
+  return json::parse(text, nullptr, /*allow_exceptions=*/false);
+}
+
+// channelz writes numbers as text, as protobuf's JSON does for 64 bits. 0: missing.
+std::int64_t Number(const json& object, const char* name) {
+  std::int64_t number = 0;
+  const auto found = object.find(name);
+  if (found == object.end() || !found->is_string()) return 0;
+  return absl::SimpleAtoi(found->get_ref<const std::string&>(), &number) ? number : 0;
+}
+
+// "chttp2 ipv4:10.0.0.7:51234"
+std::optional<StreamCounts::Endpoint> PeerOf(const json& reference) {
+  const auto name = reference.find("name");
+  if (name == reference.end() || !name->is_string()) return std::nullopt;
+  const std::string_view text = name->get_ref<const std::string&>();
+  return HostEndpoint(ParsePeer(text.substr(text.find(' ') + 1)));
+}
+
+// Calls `take` with each reference of all pages; a page starts after the last id of the one before.
+template <typename ReadPage, typename Take>
+void ForEach(const char* list, const char* id, ReadPage read_page, Take take) {
+  std::int64_t next = 0;
+  for (bool end = false; !end;) {
+    const json page = Parse(read_page(next));
+    end = true;
+    if (!page.is_object() || !page.contains(list)) return;
+    for (const json& one : page[list]) {
+      const json& reference = one.contains("ref") ? one["ref"] : one;
+      next = Number(reference, id) + 1;
+      take(Number(reference, id), reference);
+    }
+    end = page.value("end", false);
+  }
+}
+
+}  // namespace
+
+void StreamCounts::ReadSockets() {
+  sockets_.clear();
+  ForEach("server", "serverId", grpc_channelz_get_servers,
+          [this](std::int64_t server, const json&) {
+            ForEach(
+                "socketRef", "socketId",
+                [server](std::intptr_t next) {
+                  return grpc_channelz_get_server_sockets(server, next, kAtOnce);
+                },
+                [this](Socket socket, const json& reference) {
+                  if (const auto peer = PeerOf(reference)) sockets_[*peer] = socket;
+                });
+          });
+}
+
+std::optional<std::uint64_t> StreamCounts::Begun(const Endpoint& peer) {
+  for (const bool again : {false, true}) {
+    if (again) ReadSockets();
+    const auto socket = sockets_.find(peer);
+    if (socket == sockets_.end()) continue;
+    const json read = Parse(grpc_channelz_get_socket(socket->second));
+    // Its port may belong to another connection now.
+    if (!read.is_object() || !read.contains("socket") || PeerOf(read["socket"]["ref"]) != peer) {
+      sockets_.erase(socket);
+      continue;
+    }
+    return static_cast<std::uint64_t>(Number(read["socket"]["data"], "streamsStarted"));
+  }
+  return std::nullopt;
 }
 
 }  // namespace muster::rendezvous

@@ -7,12 +7,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "rendezvous/net/host_address.h"
+#include "rendezvous/net/peer.h"
 
 namespace muster::rendezvous {
 namespace {
 
-// Beyond so many addresses that are remembered for their failures, it is looked which need not be.
+// Above this many remembered addresses, those that can be forgotten are removed.
 constexpr std::size_t kMostLines = 4096;
 
 bool OtherEndHasClosed(int fd) {
@@ -67,13 +67,13 @@ void Handshakes::Start(Turn turn) {
   Waiting waiting = std::move(waiting_.extract(turn).mapped());
   Line& line = lines_[waiting.line];
   line.waiting.erase(turn);
-  // Thousands may have given up while they waited.
+  // Thousands may have given up while waiting.
   if (OtherEndHasClosed(waiting.connection.native_handle())) {
     Settle(waiting.line);
     if (failed_) failed_(waiting.peer.address());
     return;
   }
-  // The same peer again: what it had before has ended, and we have not heard of it yet.
+  // The same peer again: its former connection has ended, unnoticed so far.
   if (const auto before = by_peer_.find(waiting.peer); before != by_peer_.end()) {
     End(before->second);
   }
@@ -82,8 +82,8 @@ void Handshakes::Start(Turn turn) {
     Socket watch(io_);
     boost::system::error_code ignored;
     watch.assign(waiting.peer.protocol(), fd, ignored);
-    // gRPC shuts a connection down before it closes it, and then there is nothing to wait for on
-    // either descriptor.
+    // gRPC shuts a connection down before it closes it; after that neither descriptor reports
+    // anything.
     watch.async_wait(Socket::wait_error,
                      lifetime_.Guard([this, turn](const boost::system::error_code& error) {
                        if (!error && under_way_.contains(turn)) Fail(turn);
@@ -94,8 +94,8 @@ void Handshakes::Start(Turn turn) {
     lines_[waiting.line].under_way.insert(turn);
   }
   Settle(waiting.line);
-  // Without a second descriptor it is not counted: there are hardly any left, and so it is one of
-  // few.
+  // Without a second descriptor it is not tracked: descriptors are nearly used up, so there are few
+  // such.
   begin_(std::move(waiting.connection));
 }
 
@@ -127,24 +127,21 @@ void Handshakes::Rest(const Address& address) {
   Line& line = lines_.at(address);
   if (!line.failures) line.failures.emplace(limits_.failures_in_a_second, limits_.failures_at_once);
   line.rests_until = line.failures->Next(std::chrono::steady_clock::now());
-  // By then it may fail as often at once as ever.
+  // By then its burst allowance is full again.
   line.remembered_until = line.rests_until + std::chrono::seconds(1) * limits_.failures_at_once /
                                                  limits_.failures_in_a_second;
 }
 
 void Handshakes::AwaitRested() {
-  if (awaits_rested_ || resting_.empty()) return;
+  if (rest_.waits() || resting_.empty()) return;
   TimePoint first = TimePoint::max();
   for (const Address& address : resting_) first = std::min(first, lines_.at(address).rests_until);
-  awaits_rested_ = true;
-  rest_.expires_at(first);
-  rest_.async_wait(lifetime_.Guard([this](const boost::system::error_code&) {
-    awaits_rested_ = false;
+  rest_.At(first, [this] {
     for (const Address& address : std::set<Address>(resting_)) Settle(address);
     StartThoseWhoCan();
     AwaitRested();
     AwaitSlow();
-  }));
+  });
 }
 
 void Handshakes::Drop(Turn turn) {
@@ -179,7 +176,7 @@ void Handshakes::Settle(const Address& address) {
   if (found != lines_.end() && over(*found)) lines_.erase(found);
   if (lines_.size() > sweep_at_) {
     std::erase_if(lines_, over);
-    // So that what a change costs does not grow with them.
+    // Keeps the amortized cost of a change constant.
     sweep_at_ = std::max(kMostLines, 2 * lines_.size());
   }
 }
@@ -195,13 +192,10 @@ std::map<Handshakes::Turn, Handshakes::UnderWay>::iterator Handshakes::Slowest()
 }
 
 void Handshakes::AwaitSlow() {
-  if (awaits_slow_) return;
+  if (timer_.waits()) return;
   const auto slowest = Slowest();
   if (slowest == under_way_.end()) return;
-  awaits_slow_ = true;
-  timer_.expires_at(slowest->second.since + limits_.patience);
-  timer_.async_wait(lifetime_.Guard([this](const boost::system::error_code&) {
-    awaits_slow_ = false;
+  timer_.At(slowest->second.since + limits_.patience, [this] {
     const TimePoint now = std::chrono::steady_clock::now();
     for (auto slow = Slowest();
          slow != under_way_.end() && slow->second.since + limits_.patience <= now;
@@ -211,7 +205,7 @@ void Handshakes::AwaitSlow() {
       Fail(slow->first);
     }
     AwaitSlow();
-  }));
+  });
 }
 
 }  // namespace muster::rendezvous

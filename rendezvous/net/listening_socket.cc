@@ -1,20 +1,29 @@
 #include "rendezvous/net/listening_socket.h"
 
+#include <fcntl.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <memory>
 #include <string>
+#include <utility>
 
+#include <spdlog/spdlog.h>
 #include <boost/asio/ip/v6_only.hpp>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "rendezvous/wire/knock.h"
+#include "absl/strings/string_view.h"
+
+#include "base/failure.h"
+#include "rendezvous/wire/liveness_probe.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -27,7 +36,7 @@ std::string Attempt(const Endpoint& endpoint) {
 }
 
 absl::StatusOr<std::vector<tcp::endpoint>> Resolve(const Endpoint& endpoint) {
-  // One socket for both families; ListenAt falls back where there is no IPv6.
+  // One socket for both families; ListenAt falls back if there is no IPv6.
   if (endpoint.host == "0.0.0.0" || endpoint.host == "::") {
     return std::vector<tcp::endpoint>{{tcp::v6(), endpoint.port}};
   }
@@ -49,9 +58,9 @@ absl::StatusOr<std::vector<tcp::endpoint>> Resolve(const Endpoint& endpoint) {
   return endpoints;
 }
 
-// kHold: it waits, and while it does nobody else takes the port. Where SO_REUSEADDR is set on both,
-// two sockets may have the same port as long as neither listens. Without it connections of a former
-// process that are still in TIME_WAIT are in the way; then kWait has to do.
+// kHold: bind without listening, and keep other processes from the port. If both sides set
+// SO_REUSEADDR, two sockets may share a port as long as neither listens. Without it, a former
+// process' connections in TIME_WAIT block the bind; then kWait has to do.
 enum class Then { kListen, kWait, kHold };
 
 error_code Open(const tcp::endpoint& endpoint, Then then, tcp::acceptor& socket) {
@@ -66,7 +75,7 @@ error_code Open(const tcp::endpoint& endpoint, Then then, tcp::acceptor& socket)
   return error;
 }
 
-// Whether something happens to the connection, "it can be written to" or "it has ended", in time.
+// Waits until the connection can be written to, has ended, or time is up; false in the last case.
 bool Await(int fd, short events, std::chrono::steady_clock::time_point end) {
   const auto left =
       std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
@@ -74,16 +83,15 @@ bool Await(int fd, short events, std::chrono::steady_clock::time_point end) {
   return poll(&connection, 1, static_cast<int>(std::max<std::int64_t>(left.count(), 0))) > 0;
 }
 
-// Asks the holder of the port to leave it; returns when that one has, or has ended the connection
-// as every living rendezvous does. The listener of a process that is just being killed ends it,
-// too.
+// Asks the port's holder to leave; returns once it has, or has closed the connection as every
+// living rendezvous does. The kernel also closes it if the listening process is just being killed.
 void AskForRoom(const tcp::endpoint& endpoint) {
   constexpr auto kPatience = std::chrono::milliseconds(500);
   const auto end = std::chrono::steady_clock::now() + kPatience;
   const int fd =
       socket(endpoint.protocol().family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return;
-  // To "every address" connects as to this machine's own.
+  // Connecting to "every address" connects to this machine.
   const bool begun = connect(fd, endpoint.data(), static_cast<socklen_t>(endpoint.size())) == 0 ||
                      errno == EINPROGRESS;
   if (begun && Await(fd, POLLOUT, end) &&
@@ -122,8 +130,8 @@ absl::StatusOr<std::vector<tcp::acceptor>> OpenAt(boost::asio::io_context& io,
     }
     if (error) {
       last = error;
-      // A name may have an address of a family that this kernel lacks, or of another machine; one
-      // that is taken is another matter.
+      // A name may have an address of a family that this kernel lacks, or of another machine; an
+      // address that is in use is different.
       if (FamilyIsMissing(error)) continue;
       break;
     }
@@ -161,6 +169,126 @@ std::uint16_t PortOf(const std::vector<tcp::acceptor>& sockets) {
   error_code error;
   const tcp::endpoint local = sockets.front().local_endpoint(error);
   return error ? 0 : local.port();
+}
+
+namespace {
+
+using boost::asio::ip::tcp;
+
+constexpr int kAcceptsPerTurn = 64;
+// Retry interval after the kernel ran out of file descriptors, if no connection of ours closes.
+constexpr std::chrono::seconds kRetryAfter(1);
+
+// The address family of a listening socket, or what is wrong with it.
+absl::StatusOr<int> FamilyOfListener(int fd) {
+  const auto failed = [fd](absl::string_view why) {
+    return base::Failure(absl::StatusCode::kInvalidArgument, "serve the store on file descriptor",
+                         absl::StrCat(fd), why);
+  };
+  int listens = 0;
+  socklen_t size = sizeof listens;
+  if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0) {
+    return failed(base::SystemCause());
+  }
+  if (listens == 0) return failed("the socket does not listen");
+  sockaddr_storage address{};
+  size = sizeof address;
+  if (getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) {
+    return failed(base::SystemCause());
+  }
+  if (address.ss_family != AF_INET && address.ss_family != AF_INET6) {
+    return failed("the socket is not a TCP socket");
+  }
+  return address.ss_family;
+}
+
+bool IsOutOfFiles(int error) {
+  return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
+}
+
+}  // namespace
+
+PatientAcceptor::PatientAcceptor(boost::asio::io_context& loop, Take take,
+                                 std::function<bool()> has_room)
+    : loop_(loop), take_(std::move(take)), has_room_(std::move(has_room)), retry_(loop) {}
+
+absl::Status PatientAcceptor::Serve(int listening_fd) {
+  const absl::StatusOr<int> family = FamilyOfListener(listening_fd);
+  if (!family.ok()) {
+    close(listening_fd);
+    return family.status();
+  }
+  fcntl(listening_fd, F_SETFL, fcntl(listening_fd, F_GETFL) | O_NONBLOCK);
+  listeners_.push_back(std::make_shared<Listener>(Listener{
+      .socket = boost::asio::posix::stream_descriptor(loop_, listening_fd), .family = *family}));
+  AwaitConnection(listeners_.back());
+  return absl::OkStatus();
+}
+
+std::vector<int> PatientAcceptor::listening_fds() const {
+  std::vector<int> fds;
+  for (const auto& listener : listeners_) fds.push_back(listener->socket.native_handle());
+  return fds;
+}
+
+void PatientAcceptor::Close() {
+  listeners_.clear();
+  retry_.Cancel();
+}
+
+void PatientAcceptor::AwaitConnection(const std::shared_ptr<Listener>& listener) {
+  listener->awaits = true;
+  listener->socket.async_wait(
+      boost::asio::posix::stream_descriptor::wait_read,
+      [this, weak = std::weak_ptr(listener)](const boost::system::error_code& error) {
+        if (const auto alive = weak.lock(); alive != nullptr && !error) AcceptSome(alive);
+      });
+}
+
+void PatientAcceptor::AcceptSome(const std::shared_ptr<Listener>& listener) {
+  listener->awaits = false;
+  for (int i = 0; i < kAcceptsPerTurn; ++i) {
+    if (!has_room_()) return;  // until Resume is called
+    tcp::endpoint peer(listener->family == AF_INET ? tcp::v4() : tcp::v6(), 0);
+    socklen_t size = peer.capacity();
+    const int fd = accept4(listener->socket.native_handle(), peer.data(), &size, SOCK_CLOEXEC);
+    if (fd >= 0) {
+      out_of_files_ = false;
+      Admit(fd, listener->family, peer.address());
+    } else if (errno == EAGAIN) {
+      break;
+    } else if (IsOutOfFiles(errno)) {
+      return WaitForFiles(errno);
+    }
+    // Otherwise the connection failed before it was accepted: try the next.
+  }
+  AwaitConnection(listener);
+}
+
+void PatientAcceptor::WaitForFiles(int error) {
+  if (!out_of_files_) {
+    spdlog::warn("accept a connection: {}; it waits until another closes",
+                 base::SystemCause(error));
+  }
+  out_of_files_ = true;
+  retry_.After(kRetryAfter, [this] { Resume(); });
+}
+
+void PatientAcceptor::Resume() {
+  for (const std::shared_ptr<Listener>& listener : listeners_) {
+    if (!listener->awaits) AwaitConnection(listener);
+  }
+}
+
+void PatientAcceptor::Admit(int fd, int family, const boost::asio::ip::address& peer) {
+  tcp::socket connection(loop_);
+  boost::system::error_code error;
+  connection.assign(family == AF_INET ? tcp::v4() : tcp::v6(), fd, error);
+  if (error) {
+    close(fd);
+    return;
+  }
+  take_(std::move(connection), peer);
 }
 
 }  // namespace muster::rendezvous

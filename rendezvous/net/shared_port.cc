@@ -2,6 +2,8 @@
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
@@ -13,8 +15,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "rendezvous/core/limits.h"
-#include "rendezvous/net/host_address.h"
+#include "rendezvous/core/values/limits.h"
+#include "rendezvous/net/peer.h"
 #include "rendezvous/wire/first_byte.h"
 
 namespace muster::rendezvous {
@@ -24,13 +26,13 @@ using boost::asio::ip::address;
 using boost::asio::ip::tcp;
 using boost::system::error_code;
 
-// Has the kernel ask whether the peer's host is there, and end the connection if that says nothing.
+// Makes the kernel probe whether the peer's host is there, and end the connection if it is not.
 void KeepAlive(int fd, std::chrono::seconds silence) {
   constexpr int kAskEverySeconds = 5;
   constexpr int kQuestions = 3;
   const int silent_seconds =
       std::max(static_cast<int>(silence.count()) - kAskEverySeconds * kQuestions, 1);
-  // What was sent and not acknowledged holds the questions up, so it has the same limit.
+  // Unacknowledged data delays the probes, so it gets the same limit.
   const int limit_ms = (silent_seconds + kAskEverySeconds * kQuestions) * 1000;
   const auto set = [fd](int option, int value) {
     ::setsockopt(fd, IPPROTO_TCP, option, &value, sizeof(value));
@@ -41,11 +43,24 @@ void KeepAlive(int fd, std::chrono::seconds silence) {
   set(TCP_USER_TIMEOUT, limit_ms);
 }
 
-// How often it is looked for calls that gRPC refuses by itself: more rarely with many connections,
-// of which each takes 1 us, and then at a part of them. And over a connection with how many bytes
-// since the last time: some hundred calls.
+// Whether the first TLS record, which starts with `beginning`, is still incomplete. Until it is
+// complete the socket does not count as readable.
+bool AwaitsRecord(int fd, std::string_view beginning) {
+  const std::size_t size = TlsRecordBytes(beginning).value_or(kTlsHeaderBytes);
+  int there = 0;
+  pollfd look{.fd = fd, .events = POLLRDHUP, .revents = 0};
+  const bool comes = ::ioctl(fd, FIONREAD, &there) == 0 && static_cast<std::size_t>(there) < size &&
+                     ::poll(&look, 1, 0) == 0;
+  const int awaited = comes ? static_cast<int>(size) : 1;
+  ::setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &awaited, sizeof awaited);
+  return comes;
+}
+
+// How often to look for calls that gRPC refuses by itself; with many connections less often, at 1
+// us each, and then only at some of them. A connection is checked if it has received this many
+// bytes since the last time: some hundred calls.
 constexpr std::chrono::milliseconds kLookEvery(250);
-constexpr std::chrono::microseconds kLookCosts(200);  // a half of a per cent of the time
+constexpr std::chrono::microseconds kLookCosts(200);  // half a per cent of the time
 constexpr std::size_t kLookedAtOnce = 500;
 constexpr std::uint64_t kBusyBytes = 8 << 10;
 
@@ -71,10 +86,10 @@ SharedPort::SharedPort(boost::asio::io_context& io, std::vector<tcp::acceptor> s
           }),
       overdue_(io),
       flood_end_(io) {
-  // From now on they are counted.
+  // Counting starts with this call.
   if (options_.take_calls) options_.take_calls();
   for (tcp::acceptor& socket : sockets) {
-    doors_.push_back({std::move(socket), boost::asio::steady_timer(io)});
+    doors_.push_back({std::move(socket), std::make_unique<base::Timer>(io)});
     Accept(doors_.back());
   }
   flood_guard_.Begin();
@@ -112,15 +127,14 @@ void SharedPort::Accept(Door& door) {
       }));
 }
 
-// Others than connections have used up the descriptors, or the whole machine's are. The connection
-// stays in the kernel's queue, and accept() would fail again at once, for ever.
+// Something other than connections has used up the descriptors of this process or machine. The
+// connection stays in the kernel's queue, and accept() would fail again at once, in a busy loop.
 void SharedPort::PauseAccepting(Door& door) {
   if (!std::exchange(told_of_pause_, true)) {
     spdlog::warn(
         "no file descriptor is left for a new connection; raise `ulimit -n` of this process");
   }
-  door.pause.expires_after(std::chrono::milliseconds(200));
-  door.pause.async_wait(lifetime_.Guard([this, &door](const error_code&) { Accept(door); }));
+  door.pause->After(std::chrono::milliseconds(200), [this, &door] { Accept(door); });
 }
 
 void SharedPort::Admit(Socket connection, const address& host) {
@@ -145,7 +159,7 @@ void SharedPort::Admit(Socket connection, const address& host) {
 
 int SharedPort::FdCap() const {
   if (options_.fd_cap.has_value()) return *options_.fd_cap;
-  // Asked each time, as it may be changed from outside (prlimit).
+  // Read each time, as it may be changed from outside (prlimit).
   rlimit limit = {};
   getrlimit(RLIMIT_NOFILE, &limit);
   const rlim_t reserve = std::min<rlim_t>(options_.reserve, limit.rlim_cur / 2);
@@ -155,17 +169,22 @@ int SharedPort::FdCap() const {
 void SharedPort::AwaitFirstByte(SilentMap::iterator silent) {
   silent->second.connection.async_wait(
       Socket::wait_read, lifetime_.Guard([this, id = silent->first](const error_code&) {
-        // It may have been handed on or dropped while this was on its way.
+        // It may have been handed on or dropped meanwhile.
         const auto found = silent_.find(id);
         if (found != silent_.end() && !HandOn(found)) AwaitFirstByte(found);
       }));
 }
 
 bool SharedPort::HandOn(SilentMap::iterator silent) {
-  char first = 0;
+  char beginning[kTlsHeaderBytes] = {};
   const int fd = silent->second.connection.native_handle();
-  const ssize_t count = ::recv(fd, &first, 1, MSG_PEEK | MSG_DONTWAIT);
+  const ssize_t count = ::recv(fd, beginning, sizeof beginning, MSG_PEEK | MSG_DONTWAIT);
   if (count < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+  const char first = beginning[0];
+  if (count > 0 && options_.secure && first == kFirstOfTls &&
+      AwaitsRecord(fd, {beginning, static_cast<std::size_t>(count)})) {
+    return false;
+  }
   Socket connection = std::move(silent->second.connection);
   const address host = silent->second.host;
   silent_.erase(silent);
@@ -178,28 +197,28 @@ bool SharedPort::HandOn(SilentMap::iterator silent) {
 }
 
 void SharedPort::HandOn(Socket connection, char first, const address& host) {
-  // What waits for its first byte is of no use to the one who takes it.
+  // The new owner must not get the pending wait for the first byte.
   error_code ignored;
   connection.cancel(ignored);
-  // Of one that has spoken before it was waited for nobody has made this; gRPC takes it for
-  // granted, and its thread would wait in recv(), for all connections.
+  // A connection that spoke at once was never waited for, so this is not set; gRPC relies on it,
+  // and its thread would block in recv(), for all connections.
   connection.native_non_blocking(true, ignored);
-  const Caller caller = CallerBy(first, options_.secure, take_store_ != nullptr);
-  if (caller != Caller::kGrpc && caller != Caller::kStore) flood_guard_.Failed(host);
-  switch (caller) {
-    case Caller::kGrpc:
+  const Protocol protocol = ProtocolBy(first, options_.secure, take_store_ != nullptr);
+  if (protocol != Protocol::kGrpc && protocol != Protocol::kStore) flood_guard_.Failed(host);
+  switch (protocol) {
+    case Protocol::kGrpc:
       return HandToGrpc(std::move(connection), host);
-    case Caller::kWrongDoor:
+    case Protocol::kWrongDoor:
       ++stats_.wrong_door;
       return Answer(std::move(connection), options_.secure ? kTokenIsAskedFor : kNoTlsHere);
-    case Caller::kDeathNotice:
+    case Protocol::kDeathNotice:
       return take_death_notice_(std::move(connection));
-    case Caller::kStore:
+    case Protocol::kStore:
       return take_store_(std::move(connection));
-    case Caller::kKnock:
+    case Protocol::kKnock:
       ++stats_.knocks;
       return Close(connection);
-    case Caller::kStranger:
+    case Protocol::kStranger:
       ++stats_.garbage;
       return Close(connection);
   }
@@ -222,7 +241,7 @@ void SharedPort::GiveToGrpc(Socket connection) {
   const tcp::endpoint peer = connection.remote_endpoint(error);
   if (error) return;
   KeepAlive(connection.native_handle(), options_.host_silence);
-  // Calls may wait over all of the share; a newcomer still has to be able to ask for something.
+  // Waiting calls may use up the whole share; a newcomer must still be able to make a call.
   const std::size_t share = GrpcShare();
   const std::size_t most =
       std::clamp<std::size_t>(share - std::min(share, grpc_.waiting() + handshakes_.under_way()), 1,
@@ -235,16 +254,14 @@ void SharedPort::GiveToGrpc(Socket connection) {
 }
 
 void SharedPort::AwaitLook() {
-  if (awaits_look_ || !options_.take_calls || grpc_.size() == 0) return;
-  awaits_look_ = true;
-  look_.expires_after(grpc_.size() > kLookedAtOnce ? kLookCosts * kLookedAtOnce
-                                                   : std::max<std::chrono::steady_clock::duration>(
-                                                         kLookEvery, kLookCosts * grpc_.size()));
-  look_.async_wait(lifetime_.Guard([this](const error_code&) {
-    awaits_look_ = false;
-    LookForHiddenCalls();
-    AwaitLook();
-  }));
+  if (look_.waits() || !options_.take_calls || grpc_.size() == 0) return;
+  look_.After(grpc_.size() > kLookedAtOnce ? kLookCosts * kLookedAtOnce
+                                           : std::max<std::chrono::steady_clock::duration>(
+                                                 kLookEvery, kLookCosts * grpc_.size()),
+              [this] {
+                LookForHiddenCalls();
+                AwaitLook();
+              });
 }
 
 void SharedPort::LookForHiddenCalls() {
@@ -263,8 +280,8 @@ void SharedPort::LookForHiddenCalls() {
 void SharedPort::Answer(Socket connection, std::string_view words) {
   const int fd = connection.native_handle();
   ::send(fd, words.data(), words.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-  // Unread, what it has said would make the end a reset, which may overtake the answer. A peer that
-  // goes on is reset.
+  // Closing with unread bytes would send a reset, which may overtake the answer. A peer that keeps
+  // sending is reset.
   constexpr std::size_t kMostUnread = 1 << 20;
   ::recv(fd, nullptr, kMostUnread, MSG_TRUNC | MSG_DONTWAIT);
   error_code ignored;
@@ -285,7 +302,7 @@ void SharedPort::DropSurplus(int fd_cap) {
   const std::size_t limit = static_cast<std::size_t>(fd_cap) / (take_store_ ? 2 : 4);
   while (silent_.size() + handshakes_.waiting() > limit && !silent_.empty()) {
     const auto oldest = silent_.begin();
-    // It may have spoken a moment ago.
+    // It may have spoken just now.
     if (HandOn(oldest)) continue;
     ++stats_.timed_out;
     Silent dropped = std::move(oldest->second);
@@ -295,14 +312,11 @@ void SharedPort::DropSurplus(int fd_cap) {
 }
 
 void SharedPort::AwaitOldest() {
-  if (awaits_overdue_ || silent_.empty() || take_store_) return;
-  awaits_overdue_ = true;
-  overdue_.expires_at(silent_.begin()->second.since + options_.handshake_timeout);
-  overdue_.async_wait(lifetime_.Guard([this](const error_code&) {
-    awaits_overdue_ = false;
+  if (overdue_.waits() || silent_.empty() || take_store_) return;
+  overdue_.At(silent_.begin()->second.since + options_.handshake_timeout, [this] {
     if (!take_store_) DropOverdue();
     AwaitOldest();
-  }));
+  });
 }
 
 void SharedPort::DropOverdue() {
@@ -328,29 +342,26 @@ void SharedPort::TellOfFlood(const address& newcomer) {
   rlimit limit = {};
   getrlimit(RLIMIT_NOFILE, &limit);
   spdlog::warn(
-      "too many connections for {} file descriptors: some are turned away, the first from {}; "
-      "unless somebody floods this port, raise `ulimit -n` of this process",
+      "too many connections for {} file descriptors: refusing some, the first from {}; unless "
+      "someone is flooding this port, raise `ulimit -n` of this process",
       limit.rlim_cur, HostAddress(newcomer).to_string());
   AwaitEndOfFlood();
 }
 
-// With a reset: an end in good order would leave the kernel with a connection in TIME_WAIT for each
-// one that was turned away. But not where it may be the silent one of an old client of the store,
-// which a reset would end.
+// With a reset: an orderly close would leave a kernel connection in TIME_WAIT for each rejected
+// one. But not if it may be the silent connection of an old store client, which a reset would kill.
 void SharedPort::Close(Socket& connection) {
   error_code ignored;
   connection.set_option(Socket::linger(!take_store_, 0), ignored);
   connection.close(ignored);
 }
 
-// By the count: a timer that is set anew for each connection would cost more than the connection.
+// Compares counts: resetting a timer for each connection would cost more than the connection.
 void SharedPort::AwaitEndOfFlood() {
-  flood_end_.expires_after(options_.flood_pause);
-  flood_end_.async_wait(lifetime_.Guard([this, before = flood_](const error_code&) {
+  flood_end_.After(options_.flood_pause, [this, before = flood_] {
     if (flood_ != before) return AwaitEndOfFlood();
-    spdlog::warn("{} connections were turned away in all, none of them for a while now",
-                 std::exchange(flood_, 0));
-  }));
+    spdlog::warn("{} connections were refused in total, none recently", std::exchange(flood_, 0));
+  });
 }
 
 }  // namespace muster::rendezvous

@@ -16,91 +16,94 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/steady_timer.hpp>
 
 #include "absl/status/statusor.h"
+#include "base/async/timer.h"
 #include "base/lifetime.h"
-#include "rendezvous/core/limits.h"
+#include "rendezvous/core/values/limits.h"
 #include "rendezvous/net/flood_guard.h"
 #include "rendezvous/net/grpc_connections.h"
 #include "rendezvous/net/handshakes.h"
-#include "rendezvous/net/stream_counts.h"
-#include "rendezvous/wire/peer.h"
+#include "rendezvous/net/peer.h"
 
 namespace muster::rendezvous {
 
 struct SharedPortOptions {
-  // Connections whose descriptor has this number or a higher one are turned away, so that those
-  // below `reserve` are always there for files, workers and what gRPC opens itself. nullopt: what
-  // RLIMIT_NOFILE says at the time, less the reserve.
+  // Connections with this descriptor number or higher are closed, so that `reserve` descriptors
+  // always remain for files, workers and gRPC's own use. nullopt: the current RLIMIT_NOFILE less
+  // the reserve.
   std::optional<int> fd_cap;
   int reserve = 32;
-  // gRPC speaks TLS here, and to who does not it is not spoken at all; else the other way around.
+  // gRPC uses TLS here, and clients without it are turned away; else the other way around.
   bool secure = false;
-  // How long a connection may be silent, while no store is served here.
+  // How long a connection may be silent while no store is served here.
   std::chrono::milliseconds handshake_timeout = std::chrono::seconds(limits::kSilentSeconds.most);
-  // Told the address of a connection that was gRPC's and ended before its first call. May be empty.
+  // Called with the address of a connection that was handed to gRPC and ended before its first
+  // call. May be empty.
   std::function<void(const std::string& address)> on_failed;
-  // Calls that have been answered since this was asked last, by where they come from. May be empty:
-  // then calls that gRPC refuses by itself are not looked for.
+  // Calls answered since the last call of this, by peer. May be empty: then calls that gRPC refuses
+  // by itself are not detected.
   std::function<std::map<std::string, std::uint64_t>()> take_calls;
-  // So many of one connection may be on their way there.
+  // How many of one connection's calls may be in flight there.
   std::uint64_t calls_of_connection = limits::kCallsOfConnection.most;
-  // Told of a connection that was ended for such calls, and how many there were. May be empty.
+  // Called with a connection's address and call count after it was closed for such calls. May be
+  // empty.
   std::function<void(const std::string& address, std::uint64_t calls)> on_hidden_calls;
-  // A connection of gRPC's ends when the kernel has heard nothing of its host for this long; 15 s
-  // at least.
+  // A connection of gRPC's ends when the kernel has heard nothing from its host for this long; at
+  // least 15 s.
   std::chrono::seconds host_silence{25};
   // A flood is over when no connection has been turned away for this long.
   std::chrono::milliseconds flood_pause = std::chrono::seconds(5);
 };
 
-// What has become of connections since the beginning.
+// Counts of connections since the start.
 struct SharedPortStats {
-  std::uint64_t accepted = 0;          // by the kernel's side; all the others are among them
-  std::uint64_t refused_over_cap = 0;  // there were too few descriptors
-  std::uint64_t timed_out = 0;         // silent for too long, or one silent connection too many
-  std::uint64_t garbage = 0;           // began with something that nobody here understands
-  std::uint64_t wrong_door = 0;        // HTTP/2 without TLS where it is asked for, or TLS where not
-  std::uint64_t knocks = 0;            // asked whether the daemon is dead (wire/knock.h)
-  std::uint64_t idle = 0;              // HTTP/2 without an agent, and there were too many of them
-  std::uint64_t slow = 0;  // no call yet, while others waited for their handshakes (handshakes.h)
+  std::uint64_t accepted = 0;          // from the kernel; includes all others
+  std::uint64_t refused_over_cap = 0;  // out of descriptors
+  std::uint64_t timed_out = 0;         // silent for too long, or displaced while silent
+  std::uint64_t garbage = 0;           // began with an unknown protocol
+  std::uint64_t wrong_door = 0;        // HTTP/2 without TLS where required, or TLS where not
+  std::uint64_t knocks = 0;            // probes whether the daemon is dead (wire/liveness_probe.h)
+  std::uint64_t idle = 0;              // HTTP/2 without an agent, displaced by others
+  std::uint64_t slow = 0;  // no first call while others waited for their handshakes (handshakes.h)
 
   bool operator==(const SharedPortStats&) const = default;
 };
 
 // Accepts connections and hands each on by its first byte (wire/first_byte.h), which it leaves
-// unread. A knock gets no answer: that is how a living daemon replies.
+// unread. One that begins with TLS counts as silent until its first record is complete, as that
+// names the authority (first_byte.h). A probe gets no answer: that is how a living daemon replies.
 //
-// gRPC refuses some calls by itself and shows them to nobody: they are not counted where calls are
-// (call_gate.h), and one connection that does nothing else takes gigabytes in a minute. The only
-// sign of them is that bytes come and no calls. Nobody tells of that, so a few times a second it is
-// looked over which connections bytes have come, and of these how many calls gRPC has begun.
+// gRPC refuses some calls by itself: the call gate (call_gate.h) never sees them, and a connection
+// with nothing else takes gigabytes in a minute. The only sign is that bytes arrive and no calls.
+// So a few times a second, for each connection that has received bytes, this compares the calls
+// gRPC has begun with those seen.
 //
-// A host whose connections come to nothing one after the other is kept away (flood_guard.h): those
-// that end without a word or are silent for too long, that nobody here understands or come by the
-// wrong door, knocks and death notices, and handshakes that fail.
+// A host that makes one useless connection after another is blocked (flood_guard.h): connections
+// that end without a word or stay silent for too long, that use an unknown protocol or the wrong
+// one, probes and death notices, and failed handshakes.
 //
-// No number of connections makes it deaf. gRPC's own acceptor never recovers from an accept() that
-// fails for want of a descriptor (CVE-2023-4785); here that does not happen, as connections are
-// turned away before that. Silent connections may take a quarter of the descriptors, and beyond
-// that the oldest is dropped; one that speaks at once is never among them. They have a few seconds.
+// No number of connections makes it stop accepting. gRPC's own acceptor never recovers from an
+// accept() that fails for lack of a descriptor (CVE-2023-4785); here that does not happen, as
+// connections are turned away before. Silent connections may take a quarter of the descriptors;
+// beyond that the oldest is dropped. A client that speaks at once is never among them; the others
+// have a few seconds.
 //
 // Where a store is served, silence has no time limit, and silent connections may take half: each of
-// c10d's clients before PyTorch 2.1 has two connections, of which one never says a word unless its
-// program watches a key. When that one is closed, one of the client's threads spins from then on
+// c10d's clients before PyTorch 2.1 has two connections, one of which stays silent unless its
+// program watches a key. If that one is closed, one of the client's threads spins from then on
 // (TCPStore.cpp of 1.9 to 2.0, TCPStoreWorkerDaemon::run).
 //
-// Connections that speak HTTP/2 become gRPC's a few at a time (handshakes.h); those that wait for
-// it count as silent ones do. Those over which no agent attends may take a quarter. Where a call
-// waits over one of them it stays, and beyond the quarter calls that would wait are refused. Of the
-// idle ones, 4096 at most, as each costs gRPC some memory, some are dropped to make room
-// (grpc_connections.h), and gRPC itself ends them after a few seconds without a call (server.cc).
-// So at least a quarter is left for agents that attend, and for workers.
+// Connections that speak HTTP/2 are handed to gRPC a few at a time (handshakes.h); those waiting
+// for that count as silent. Those without an attending agent may take a quarter. One with a waiting
+// call stays, and beyond the quarter calls that would wait are refused. There are at most 4096 idle
+// ones, as each costs gRPC some memory; more are dropped to make room (grpc_connections.h), and
+// gRPC itself ends them after a few seconds without a call (server.cc). So at least a quarter is
+// left for attending agents, and for workers.
 //
-// A host that has lost its power or its network says nothing more. Who attends or waits over HTTP/2
-// is gone if the kernel hears nothing of that host for `host_silence`; a process that is merely
-// stopped is not. Workers' own connections are left to their programs.
+// A host that has lost power or network falls silent. Its attending agents and waiting calls are
+// given up once the kernel has heard nothing from the host for `host_silence`; a process that is
+// merely stopped is not affected. Workers' own connections are left to their programs.
 //
 // Lives on the loop's thread.
 class SharedPort {
@@ -109,7 +112,7 @@ class SharedPort {
   // Takes over a non-blocking connection of which nothing has been read. Must not destroy the port.
   using Taker = std::function<void(Socket)>;
 
-  // `sockets` as ListenAt makes them. The takers are called from the loop.
+  // `sockets` from ListenAt. The takers are called from the loop.
   SharedPort(boost::asio::io_context& io, std::vector<boost::asio::ip::tcp::acceptor> sockets,
              Taker take_grpc, Taker take_death_notice, SharedPortOptions options = {});
   // Closes the listening sockets and the waiting connections.
@@ -117,27 +120,27 @@ class SharedPort {
   SharedPort(const SharedPort&) = delete;
   SharedPort& operator=(const SharedPort&) = delete;
 
-  // Who takes connections that speak c10d's protocol from now on; null: they are closed, as nobody
-  // serves a store here.
+  // Takes connections that speak c10d's protocol from now on; null: they are closed, as no store is
+  // served here.
   void OnStoreConnection(Taker take_store);
 
-  // An agent attends over a connection that was handed to gRPC, for as long as a copy of the result
-  // exists: the connection must not be taken for an idle one.
+  // An agent attends on a connection that was handed to gRPC, as long as a copy of the result
+  // exists: the connection does not count as idle.
   std::shared_ptr<void> Attend(const Peer& peer) { return grpc_.Attend(peer); }
 
-  // A call waits over such a connection, likewise. ResourceExhausted when calls wait over so many
-  // that no more descriptors can be spared.
+  // A call waits on such a connection, likewise. ResourceExhausted when calls wait on so many that
+  // no more descriptors can be spared.
   absl::StatusOr<std::shared_ptr<void>> Wait(const Peer& peer);
 
   // Ends a connection that was handed to gRPC.
   void Drop(const Peer& peer) { grpc_.Drop(peer); }
 
-  // Some connections have not made their first call yet.
+  // True if some connections have not made their first call yet.
   bool awaits_calls() const { return handshakes_.under_way() > 0; }
-  // A call was made over the connection from there.
+  // A call was made on the connection from `peer`.
   void Called(const Peer& peer);
 
-  // Connections that have said nothing yet.
+  // Connections that have not sent anything yet.
   std::size_t silent() const { return silent_.size(); }
 
   SharedPortStats stats() const;
@@ -146,7 +149,7 @@ class SharedPort {
   // A listening socket, and the timer for its pause when descriptors run out.
   struct Door {
     boost::asio::ip::tcp::acceptor acceptor;
-    boost::asio::steady_timer pause;
+    std::unique_ptr<base::Timer> pause;
     // Of the connection that is accepted next: one that was reset meanwhile does not know it.
     boost::asio::ip::tcp::endpoint peer{};
   };
@@ -155,14 +158,14 @@ class SharedPort {
     boost::asio::ip::address host;
     std::chrono::steady_clock::time_point since;
   };
-  // In order of arrival. Handlers hold only the number, as the connection may be gone.
+  // In order of arrival. Handlers hold only the key, as the connection may be gone.
   using SilentMap = std::map<std::uint64_t, Silent>;
 
   void Accept(Door& door);
   void PauseAccepting(Door& door);
   void Admit(Socket connection, const boost::asio::ip::address& host);
   void AwaitFirstByte(SilentMap::iterator silent);
-  // Hands the connection on if it has said something or ended; otherwise leaves it and returns
+  // Hands the connection on if it has sent something or ended; otherwise leaves it and returns
   // false.
   bool HandOn(SilentMap::iterator silent);
   void HandOn(Socket connection, char first, const boost::asio::ip::address& host);
@@ -171,18 +174,18 @@ class SharedPort {
   void GiveToGrpc(Socket connection);
   void AwaitLook();
   void LookForHiddenCalls();
-  // Says so in the peer's own protocol, and closes the connection.
+  // Sends `words`, in the peer's own protocol, and closes the connection.
   void Answer(Socket connection, std::string_view words);
-  // What all connections that speak HTTP/2 without an agent may take.
+  // How many connections that speak HTTP/2 without an agent are allowed.
   std::size_t GrpcShare() const { return static_cast<std::size_t>(FdCap()) / 4; }
-  // The descriptor number from which on connections are turned away.
+  // Connections with this descriptor number or higher are turned away.
   int FdCap() const;
   void DropSurplus(int fd_cap);
   void AwaitOldest();
   void DropOverdue();
-  // Closes the connection.
+  // Closes the connection and counts it against its host.
   void TurnAway(Socket connection, const boost::asio::ip::address& host);
-  // Reports the flood to which a turned-away connection belongs.
+  // Logs the flood to which a turned-away connection belongs.
   void TellOfFlood(const boost::asio::ip::address& newcomer);
   void AwaitEndOfFlood();
   void Close(Socket& connection);
@@ -196,19 +199,17 @@ class SharedPort {
   FloodGuard flood_guard_;
   GrpcConnections grpc_;
   StreamCounts stream_counts_;
-  boost::asio::steady_timer look_;
-  bool awaits_look_ = false;
+  base::Timer look_;
   Handshakes handshakes_;
   SilentMap silent_;
   std::uint64_t next_id_ = 0;
   // Set to when the oldest is overdue.
-  boost::asio::steady_timer overdue_;
-  bool awaits_overdue_ = false;
+  base::Timer overdue_;
 
   SharedPortStats stats_;
   // Connections turned away in the current flood; 0 when there is none.
   std::uint64_t flood_ = 0;
-  boost::asio::steady_timer flood_end_;
+  base::Timer flood_end_;
   bool told_of_pause_ = false;
   base::Lifetime lifetime_;
 };

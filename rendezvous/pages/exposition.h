@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/duration_histogram.h"
+#include "base/durations.h"
 
 namespace muster::rendezvous {
 

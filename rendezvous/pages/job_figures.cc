@@ -1,12 +1,16 @@
 #include "rendezvous/pages/job_figures.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
 #include <variant>
 
-#include "rendezvous/core/phrases.h"
-#include "rendezvous/pages/job_json.h"
+#include "rendezvous/core/values/phrases.h"
+#include "rendezvous/pages/job_view.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -23,18 +27,6 @@ constexpr std::chrono::nanoseconds kRestarts[] = {
     milliseconds(5000),    milliseconds(10'000),   milliseconds(30'000), milliseconds(60'000),
     milliseconds(300'000), milliseconds(1'800'000)};
 
-template <typename Value>
-void WriteByJob(const std::vector<JobSnapshot>& jobs, const char* name, const char* help,
-                const Value& value, Exposition& out) {
-  out.Gauge(name, help);
-  std::size_t count = 0;
-  for (const JobSnapshot& job : jobs) {
-    // The one that has ended is told of by muster_jobs_ended_total.
-    if (job.state == JobState::kEnded || ++count > JobFigures::kMostJobs) continue;
-    out.Sample(static_cast<double>(value(job)), {{"run_id", job.run_id}});
-  }
-}
-
 std::ptrdiff_t CountWaiting(const JobSnapshot& job) {
   return std::count_if(job.nodes.begin(), job.nodes.end(), [](const NodeSnapshot& node) {
     return node.state == NodeState::kJoined || node.state == NodeState::kSpare;
@@ -44,6 +36,69 @@ std::ptrdiff_t CountWaiting(const JobSnapshot& job) {
 double GatheringSeconds(const JobSnapshot& job) {
   const bool gathers = job.state == JobState::kGathering && !job.rounds.empty();
   return gathers ? InSeconds(job.rounds.back().opened_ago) : 0;
+}
+
+using OfJob = const JobSnapshot&;
+using Steps = const JobSteps&;
+using Value = std::optional<double>;
+
+// A figure of each job that there is; nullopt: the job has none.
+struct JobFigure {
+  const char* name;
+  const char* help;
+  Value (*value)(OfJob job, Steps steps);
+};
+constexpr JobFigure kJobFigures[] = {
+    {"muster_job_round", "The job's current round.",
+     [](OfJob job, Steps) -> Value { return job.round; }},
+    {"muster_job_restarts", "Restarts used by the job.",
+     [](OfJob job, Steps) -> Value { return job.restart_count; }},
+    {"muster_job_max_restarts", "Restarts allowed for the job.",
+     [](OfJob job, Steps) -> Value { return job.settings.max_restarts; }},
+    {"muster_job_nodes", "Nodes connected to the job, including spares.",
+     [](OfJob job, Steps) -> Value { return job.nodes.size(); }},
+    {"muster_job_min_nodes", "Nodes that a round of the job needs to start.",
+     [](OfJob job, Steps) -> Value { return job.settings.min_nodes; }},
+    {"muster_job_waiting_nodes", "Nodes that wait for a place or for other nodes.",
+     [](OfJob job, Steps) -> Value { return CountWaiting(job); }},
+    {"muster_job_waiting_seconds",
+     "How long the current round has gathered; 0 once it has started.",
+     [](OfJob job, Steps) -> Value { return GatheringSeconds(job); }},
+    {"muster_job_ranks", "Ranks of the job's current round.",
+     [](OfJob job, Steps) -> Value { return CountRanks(job); }},
+    {"muster_job_age_seconds", "Time since the job was created, until it ended.",
+     [](OfJob job, Steps) -> Value { return InSeconds(job.age); }},
+    {"muster_job_productive_seconds",
+     "The part of its age in which all workers of a round ran, until what ended the round "
+     "happened.",
+     [](OfJob job, Steps) -> Value { return InSeconds(job.productive); }},
+    {"muster_job_goodput_ratio", "The same as a fraction, from 0 to 1.",
+     [](OfJob job, Steps) -> Value { return Goodput(job); }},
+    {"muster_job_store_keys", "Keys of the job's store.",
+     [](OfJob job, Steps) -> Value { return job.store_keys; }},
+    {"muster_job_store_bytes", "Bytes of the keys and values of the job's store.",
+     [](OfJob job, Steps) -> Value { return job.store_bytes; }},
+    {"muster_job_log_lost_bytes",
+     "Bytes of the job's output that could not be written to log files.",
+     [](OfJob job, Steps) -> Value { return job.log_bytes_lost; }},
+    {"muster_job_step", "The step of the rank that is furthest behind.",
+     [](OfJob, Steps steps) -> Value { return steps.step; }},
+    {"muster_job_loss", "The loss of the first rank that reports one.",
+     [](OfJob, Steps steps) -> Value { return steps.loss; }},
+    {"muster_job_samples_per_second", "Samples per second of all ranks together.",
+     [](OfJob, Steps steps) -> Value { return steps.samples_per_second; }},
+    {"muster_job_stragglers", "Ranks slower than the median by more than the straggler threshold.",
+     [](OfJob, Steps steps) -> Value { return steps.stragglers; }},
+};
+
+// Of jobs that have ended muster_jobs_ended_total tells.
+std::vector<const JobSnapshot*> ShownJobs(const std::vector<JobSnapshot>& jobs) {
+  std::vector<const JobSnapshot*> shown;
+  for (const JobSnapshot& job : jobs) {
+    if (job.state != JobState::kEnded && shown.size() < JobFigures::kMostJobs)
+      shown.push_back(&job);
+  }
+  return shown;
 }
 
 }  // namespace
@@ -79,7 +134,7 @@ void JobFigures::Write(const std::vector<JobSnapshot>& jobs, Exposition& out) co
                                      [&](const JobSnapshot& job) { return job.state == state; });
     out.Sample(static_cast<double>(count), {{"state", StateName(state)}});
   }
-  out.Gauge("muster_nodes", "Nodes that attend, by state.");
+  out.Gauge("muster_nodes", "Connected nodes, by state.");
   for (const NodeState state : kNodeStates) {
     std::ptrdiff_t count = 0;
     for (const JobSnapshot& job : jobs) {
@@ -88,20 +143,20 @@ void JobFigures::Write(const std::vector<JobSnapshot>& jobs, Exposition& out) co
     }
     out.Sample(static_cast<double>(count), {{"state", StateName(state)}});
   }
-  out.Counter("muster_rounds_started_total", "Rounds whose members were told their ranks.");
+  out.Counter("muster_rounds_started_total", "Rounds that were formed.");
   out.Sample(static_cast<double>(rounds_started_));
-  out.Counter("muster_rounds_over_total", "Rounds that another one followed, by cause.");
+  out.Counter("muster_rounds_over_total", "Rounds that were followed by another, by cause.");
   for (int i = 0; i < kRoundEnds; ++i) {
     out.Sample(static_cast<double>(rounds_over_[static_cast<std::size_t>(i)]),
                {{"cause", Name(static_cast<RoundEnd>(i))}});
   }
-  out.Counter("muster_jobs_ended_total", "Jobs that have a verdict, by outcome.");
+  out.Counter("muster_jobs_ended_total", "Jobs that have ended, by outcome.");
   for (std::size_t i = 0; i < jobs_ended_.size(); ++i) {
     out.Sample(static_cast<double>(jobs_ended_[i]),
                {{"outcome", Name(static_cast<VerdictKind>(i))}});
   }
   out.Counter("muster_rounds_run_seconds_total",
-              "How long rounds ran that another one followed, together.");
+              "Total time of rounds that were followed by another.");
   out.Sample(run_seconds_);
   WriteTimes(out);
   WriteJobs(jobs, out);
@@ -126,46 +181,83 @@ void JobFigures::WriteTimes(Exposition& out) const {
 }
 
 void JobFigures::WriteJobs(const std::vector<JobSnapshot>& jobs, Exposition& out) {
-  WriteByJob(
-      jobs, "muster_job_round", "The job's current round.",
-      [](const JobSnapshot& job) { return job.round; }, out);
-  WriteByJob(
-      jobs, "muster_job_restarts", "Restarts that the job has spent.",
-      [](const JobSnapshot& job) { return job.restart_count; }, out);
-  WriteByJob(
-      jobs, "muster_job_max_restarts", "Restarts that the job may spend.",
-      [](const JobSnapshot& job) { return job.settings.max_restarts; }, out);
-  WriteByJob(
-      jobs, "muster_job_nodes", "Nodes that attend the job, spares included.",
-      [](const JobSnapshot& job) { return job.nodes.size(); }, out);
-  WriteByJob(
-      jobs, "muster_job_min_nodes", "Nodes without which no round of the job starts.",
-      [](const JobSnapshot& job) { return job.settings.min_nodes; }, out);
-  WriteByJob(jobs, "muster_job_waiting_nodes", "Nodes that wait for a place or for others.",
-             CountWaiting, out);
-  WriteByJob(jobs, "muster_job_waiting_seconds",
-             "How long the current round has gathered; 0 once it has started.", GatheringSeconds,
-             out);
-  WriteByJob(jobs, "muster_job_ranks", "Ranks of the job's current round.", CountRanks, out);
-  WriteByJob(
-      jobs, "muster_job_age_seconds", "Since the job was made, until its verdict.",
-      [](const JobSnapshot& job) { return InSeconds(job.age); }, out);
-  WriteByJob(
-      jobs, "muster_job_productive_seconds",
-      "The part of its age in which all workers of a round ran, until what ended the round "
-      "happened.",
-      [](const JobSnapshot& job) { return InSeconds(job.productive); }, out);
-  WriteByJob(jobs, "muster_job_goodput_ratio", "That part as a share, from 0 to 1.", Goodput, out);
-  WriteByJob(
-      jobs, "muster_job_store_keys", "Keys of the job's store.",
-      [](const JobSnapshot& job) { return job.store_keys; }, out);
-  WriteByJob(
-      jobs, "muster_job_store_bytes", "Bytes of the keys and values of the job's store.",
-      [](const JobSnapshot& job) { return job.store_bytes; }, out);
-  WriteByJob(
-      jobs, "muster_job_log_lost_bytes",
-      "Bytes of the job's workers' output that log files did not take.",
-      [](const JobSnapshot& job) { return job.log_bytes_lost; }, out);
+  const std::vector<const JobSnapshot*> shown = ShownJobs(jobs);
+  std::vector<JobSteps> steps;
+  for (const JobSnapshot* const job : shown) steps.push_back(StepsOf(*job));
+  for (const JobFigure& figure : kJobFigures) {
+    out.Gauge(figure.name, figure.help);
+    for (std::size_t i = 0; i < shown.size(); ++i) {
+      const Value value = figure.value(*shown[i], steps[i]);
+      if (value) out.Sample(*value, {{"run_id", shown[i]->run_id}});
+    }
+  }
+}
+
+namespace {
+
+void WriteTroubles(const std::vector<JobSnapshot>& jobs, Exposition& out) {
+  out.Gauge("muster_job_ranks_in_trouble",
+            "Ranks of the current round that are in trouble, by kind.");
+  for (const JobSnapshot* const job : ShownJobs(jobs)) {
+    std::array<int, kTroubleKinds> counts{};
+    for (const NodeSnapshot& node : job->nodes) {
+      for (const TroubleSnapshot& trouble : node.troubles) {
+        ++counts[static_cast<std::size_t>(trouble.told.kind)];
+      }
+    }
+    for (int kind = 0; kind < kTroubleKinds; ++kind) {
+      out.Sample(counts[static_cast<std::size_t>(kind)],
+                 {{"run_id", job->run_id}, {"trouble", Name(static_cast<TroubleKind>(kind))}});
+    }
+  }
+}
+
+// What a rank tells, of those that tell it.
+struct RankFigure {
+  const char* name;
+  const char* help;
+  Value (*value)(const RankSnapshot& rank);
+};
+constexpr RankFigure kRankFigures[] = {
+    {"muster_rank_step", "The rank's last step.",
+     [](const RankSnapshot& rank) -> Value { return rank.told.step; }},
+    {"muster_rank_loss", "The loss of the rank's last step.",
+     [](const RankSnapshot& rank) -> Value { return rank.told.loss; }},
+    {"muster_rank_own_step_seconds", "Time of a step, not counting waiting for other ranks.",
+     [](const RankSnapshot& rank) -> Value { return OwnSeconds(rank.told); }},
+};
+
+void WriteSample(const ShownRank& of, double value, Exposition& out, bool with_phase = false) {
+  const std::string rank = std::to_string(of.rank.rank);
+  Exposition::Labels labels = {
+      {"run_id", of.job.run_id}, {"rank", rank}, {"host", of.node.node.host}};
+  if (with_phase) labels.emplace_back("phase", of.rank.straggling->phase);
+  out.Sample(value, labels);
+}
+
+}  // namespace
+
+void WriteRankFigures(const std::vector<JobSnapshot>& jobs, Exposition& out) {
+  WriteTroubles(jobs, out);
+  const ShownRanks ranks = ChooseRanks(jobs, kMostRankLines);
+  for (const RankFigure& figure : kRankFigures) {
+    out.Gauge(figure.name, figure.help);
+    for (const ShownRank& of : ranks.first) {
+      if (const Value value = figure.value(of.rank)) WriteSample(of, *value, out);
+    }
+  }
+  out.Gauge("muster_rank_straggling", "1: the rank is a straggler.");
+  for (const auto* const shown : {&ranks.first, &ranks.more_stragglers}) {
+    for (const ShownRank& of : *shown) WriteSample(of, of.rank.straggling ? 1 : 0, out);
+  }
+  out.Gauge(
+      "muster_straggler_slower_ratio",
+      "By what fraction a straggler is slower than the median rank, and in which phase most.");
+  for (const auto* const shown : {&ranks.first, &ranks.more_stragglers}) {
+    for (const ShownRank& of : *shown) {
+      if (of.rank.straggling) WriteSample(of, of.rank.straggling->slower, out, true);
+    }
+  }
 }
 
 }  // namespace muster::rendezvous

@@ -2,13 +2,14 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "base/duration_histogram.h"
-#include "rendezvous/core/directive.h"
-#include "rendezvous/core/snapshot.h"
+#include "base/durations.h"
+#include "rendezvous/core/values/messages.h"
+#include "rendezvous/core/values/snapshot.h"
 #include "rendezvous/pages/exposition.h"
 
 namespace muster::rendezvous {
@@ -38,5 +39,14 @@ class JobFigures {
   base::DurationHistogram worker_detection_;
   base::DurationHistogram node_detection_;
 };
+
+// Figures of ranks, as their workers tell them in beats.
+
+// Of as many ranks, over all jobs in order, there is a line of their own in each metric; and of as
+// many more that are stragglers it is said that they are.
+inline constexpr std::size_t kMostRankLines = 1000;
+
+// As metrics: what is wrong with ranks of each job, and what ranks tell.
+void WriteRankFigures(const std::vector<JobSnapshot>& jobs, Exposition& out);
 
 }  // namespace muster::rendezvous

@@ -5,7 +5,8 @@
 #include <cstddef>
 #include <utility>
 
-#include "rendezvous/core/phrases.h"
+#include "rendezvous/core/values/phrases.h"
+#include "rendezvous/pages/job_view.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -121,35 +122,6 @@ Json ToJson(const WorkerFailure& failure) {
 }
 
 }  // namespace
-
-std::vector<std::optional<int>> FirstRanks(const JobSnapshot& job) {
-  std::vector<std::optional<int>> firsts;
-  int next_node = 0;
-  int next_rank = 0;
-  for (const NodeSnapshot& node : job.nodes) {
-    if (node.group_rank != next_node) {
-      firsts.push_back(std::nullopt);
-      continue;
-    }
-    firsts.push_back(next_rank);
-    ++next_node;
-    next_rank += node.node.slots;
-  }
-  return firsts;
-}
-
-double Goodput(const JobSnapshot& job) {
-  if (job.age <= Duration::zero()) return 0;
-  return std::chrono::duration<double>(job.productive) / std::chrono::duration<double>(job.age);
-}
-
-int CountRanks(const JobSnapshot& job) {
-  int ranks = 0;
-  for (const NodeSnapshot& node : job.nodes) {
-    if (node.group_rank >= 0) ranks += node.node.slots;
-  }
-  return ranks;
-}
 
 Json ToJson(const JobSnapshot& job) {
   Json rounds = Json::array();

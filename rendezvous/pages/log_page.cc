@@ -1,17 +1,20 @@
 #include "rendezvous/pages/log_page.h"
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <utility>
+
+#include <boost/asio/post.hpp>
 
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+
 #include "base/json.h"
-#include "rendezvous/pages/log_excerpt.h"
-#include "rendezvous/wire/printable.h"
+#include "rendezvous/core/values/phrases.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -63,7 +66,7 @@ absl::StatusOr<LogRequest> ParseLogQuery(const std::string& run_id, absl::string
     int number = 0;
     if (!absl::SimpleAtoi(pair.second, &number) || number < 0) {
       return absl::InvalidArgumentError(
-          absl::StrCat(pair.first, " is no number; write ?rank=R&tail=LINES&round=N"));
+          absl::StrCat(pair.first, " is not a number; write ?rank=R&tail=LINES&round=N"));
     }
     if (pair.first == "rank") {
       request.ranks = {{number, number}};
@@ -72,8 +75,8 @@ absl::StatusOr<LogRequest> ParseLogQuery(const std::string& run_id, absl::string
     } else if (pair.first == "round") {
       request.round = number;
     } else {
-      return absl::InvalidArgumentError(
-          absl::StrCat("there is no parameter ", pair.first, "; rank, tail and round are there"));
+      return absl::InvalidArgumentError(absl::StrCat("unknown parameter ", pair.first,
+                                                     "; the parameters are rank, tail and round"));
     }
   }
   if (request.ranks.empty()) return absl::InvalidArgumentError("no rank is named; write ?rank=R");
@@ -88,6 +91,59 @@ HttpAnswer AnswerWithLog(boost::asio::io_context& io, LogExchange& logs, LogRequ
         [reply = std::move(reply)](const LogExcerpt::Result& result) { reply(AnswerOf(result)); });
   };
   return answer;
+}
+
+namespace {
+
+// Less than an HTTP connection waits.
+constexpr std::chrono::seconds kExcerptPatience(4);
+
+}  // namespace
+
+LogExcerpt::LogExcerpt(boost::asio::io_context& io, LogExchange& logs, LogRequest request,
+                       std::function<void(Result)> done)
+    : io_(io), logs_(logs), done_(std::move(done)), limit_(io) {
+  limit_.expires_after(kExcerptPatience);
+  limit_.async_wait(lifetime_.Guard([this](const boost::system::error_code& error) {
+    if (error) return;
+    result_.notices.push_back("some output did not arrive in time");
+    End(absl::OkStatus());
+  }));
+  reader_ = logs_.OpenReader(std::move(request),
+                             {.on_part = [this](const LogPart& part) { Take(part); },
+                              .on_end = [this](const absl::Status& status) { End(status); }});
+}
+
+LogExcerpt::~LogExcerpt() {
+  // No effect when it has ended.
+  logs_.CloseReader(reader_);
+}
+
+void LogExcerpt::Take(const LogPart& part) {
+  if (const auto* text = std::get_if<LogText>(&part)) result_.text += text->bytes;
+  if (const auto* notice = std::get_if<LogNotice>(&part)) {
+    result_.notices.push_back(notice->sentence);
+  }
+  if (const auto* round = std::get_if<LogRound>(&part)) result_.round = round->round;
+  // From the loop: the reader may not have its number yet.
+  boost::asio::post(io_, lifetime_.Guard([this] {
+    if (over_) return;
+    if (result_.text.size() < kMostBytes) return logs_.Took(reader_);
+    result_.notices.push_back("more output is not shown");
+    End(absl::OkStatus());
+  }));
+}
+
+void LogExcerpt::End(const absl::Status& status) {
+  if (std::exchange(over_, true)) return;
+  limit_.cancel();
+  // What is missing was told.
+  if (!absl::IsDataLoss(status)) result_.status = status;
+  boost::asio::post(io_, lifetime_.Guard([this] {
+    logs_.CloseReader(reader_);
+    const auto done = std::move(done_);
+    done(std::move(result_));
+  }));
 }
 
 }  // namespace muster::rendezvous

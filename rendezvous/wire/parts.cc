@@ -5,7 +5,7 @@
 #include <limits>
 #include <string_view>
 
-#include "rendezvous/wire/printable.h"
+#include "rendezvous/core/values/phrases.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kMaxText = 4096;
 constexpr int kMaxListed = 64;
 
-// The end of a text of several lines, made fit to be shown.
+// The end of a multi-line text, made safe to show.
 std::string Text(const std::string& text, std::size_t limit) {
   const std::size_t cut = text.size() > limit ? text.size() - limit : 0;
   return Printable(std::string_view(text).substr(cut), limit);
@@ -36,6 +36,10 @@ std::uint16_t FromPort(std::uint32_t port) {
 
 std::string Line(std::string_view text) {
   return OneLine(text, kMaxText);
+}
+
+std::string Name(const std::string& text) {
+  return CheckName("", text).ok() ? text : Line(text);
 }
 
 void ToWire(const JobSettings& settings, v1::JobSettings* wire) {
@@ -62,7 +66,7 @@ JobSettings FromWire(const v1::JobSettings& wire) {
           .max_nodes = wire.max_nodes(),
           .last_call = FromMs(wire.last_call_ms()),
           .join_timeout = FromMs(wire.join_timeout_ms()),
-          // An agent on the other side of a network always has a lease.
+          // An agent across a network always has a lease.
           .lease = FromMs(std::max<std::int64_t>(wire.lease_ms(), 1)),
           .keep_alive = FromMs(wire.keep_alive_ms()),
           .max_restarts = wire.max_restarts(),
@@ -98,7 +102,7 @@ void ToWire(const NodeInfo& node, v1::NodeInfo* wire) {
   wire->set_master_port(node.master_port);
   wire->set_slots(node.slots);
   if (node.rank_hint) wire->set_rank_hint(*node.rank_hint);
-  wire->set_role(Line(node.role));
+  wire->set_role(Name(node.role));
   for (const std::string& label : node.topology) wire->add_topology(Line(label));
   for (const std::string& device : node.devices) wire->add_devices(Line(device));
   for (const std::string& address : node.addresses) wire->add_addresses(Line(address));
@@ -113,7 +117,7 @@ NodeInfo FromWire(const v1::NodeInfo& wire) {
                 .master_port = FromPort(wire.master_port()),
                 .serves_store = wire.serves_store(),
                 .slots = wire.slots(),
-                .role = Line(wire.role()),
+                .role = Name(wire.role()),
                 .delivers_logs = wire.delivers_logs()};
   if (wire.has_rank_hint()) node.rank_hint = wire.rank_hint();
   for (const std::string& label : wire.topology()) {
@@ -241,6 +245,41 @@ RoundSnapshot FromWire(const v1::RoundDescription& wire) {
     round.end = static_cast<RoundEnd>(static_cast<int>(wire.end()) - 1);
   }
   return round;
+}
+
+v1::NodeDescription::State ToWire(NodeState state) {
+  switch (state) {
+    case NodeState::kJoined:
+      return v1::NodeDescription::JOINED;
+    case NodeState::kStarting:
+      return v1::NodeDescription::STARTING;
+    case NodeState::kRunning:
+      return v1::NodeDescription::RUNNING;
+    case NodeState::kSucceeded:
+      return v1::NodeDescription::SUCCEEDED;
+    case NodeState::kStopping:
+      return v1::NodeDescription::STOPPING;
+    case NodeState::kSpare:
+      return v1::NodeDescription::SPARE;
+  }
+  return v1::NodeDescription::STATE_UNSPECIFIED;
+}
+
+NodeState FromWire(v1::NodeDescription::State state) {
+  switch (state) {
+    case v1::NodeDescription::STARTING:
+      return NodeState::kStarting;
+    case v1::NodeDescription::RUNNING:
+      return NodeState::kRunning;
+    case v1::NodeDescription::SUCCEEDED:
+      return NodeState::kSucceeded;
+    case v1::NodeDescription::STOPPING:
+      return NodeState::kStopping;
+    case v1::NodeDescription::SPARE:
+      return NodeState::kSpare;
+    default:
+      return NodeState::kJoined;
+  }
 }
 
 }  // namespace muster::rendezvous

@@ -1,5 +1,5 @@
-// The values that messages are made of, on their way to and from the wire: each is part of more
-// than one message, or of what the daemon's journal keeps.
+// Wire conversions of the values that are part of more than one message, or of the daemon's
+// journal.
 #pragma once
 
 #include <cstdint>
@@ -7,21 +7,25 @@
 #include <string_view>
 
 #include "proto/rendezvous.pb.h"
-#include "rendezvous/core/snapshot.h"
-#include "rendezvous/core/types.h"
+#include "rendezvous/core/values/snapshot.h"
+#include "rendezvous/core/values/types.h"
 
 namespace muster::rendezvous {
 
-// Time travels in whole milliseconds. A hundred years is as good as any longer time, and does not
+// Time is sent in whole milliseconds. A hundred years stand for any longer time, and do not
 // overflow when added to now.
 std::int64_t ToMs(Duration duration);
 Duration FromMs(std::int64_t ms);
 
-// 0 if it is not a port.
+// 0 if it is not a valid port.
 std::uint16_t FromPort(std::uint32_t port);
 
-// What every string that people see goes through, both on its way out and on its way in.
+// Applied to every string for people, in both directions.
 std::string Line(std::string_view text);
+
+// Leaves a name unchanged, as it is used for lookup; code that shows it makes it safe. A malformed
+// name (phrases.h) becomes a Line.
+std::string Name(const std::string& text);
 
 void ToWire(const JobSettings& settings, v1::JobSettings* wire);
 void ToWire(const SpokenVersions& speaks, v1::SpokenVersions* wire);
@@ -32,14 +36,20 @@ v1::Verdict::Kind ToWire(VerdictKind kind);
 void ToWire(const RoundSnapshot& round, v1::RoundDescription* wire);
 
 JobSettings FromWire(const v1::JobSettings& wire);
-// A number on the wire, whatever it is.
+// Accepts any number from the wire.
 int Version(std::uint32_t wire);
 SpokenVersions FromWire(const v1::SpokenVersions& wire);
 NodeInfo FromWire(const v1::NodeInfo& wire);
 WorkerFailure FromWire(const v1::WorkerFailure& wire);
 Verdict FromWire(const v1::Verdict& wire);
-// A kind that this end does not know is kClosed: the job has ended, and not with success.
+// An unknown kind becomes kClosed: the job has ended, and not with success.
 VerdictKind FromWire(v1::Verdict::Kind kind);
 RoundSnapshot FromWire(const v1::RoundDescription& wire);
+
+// What a node is doing, on the wire.
+
+v1::NodeDescription::State ToWire(NodeState state);
+// An unknown state becomes kJoined: the node exists, and no more is known.
+NodeState FromWire(v1::NodeDescription::State state);
 
 }  // namespace muster::rendezvous

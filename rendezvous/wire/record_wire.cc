@@ -4,13 +4,12 @@
 
 #include "proto/journal.pb.h"
 #include "rendezvous/wire/parts.h"
-#include "rendezvous/wire/states.h"
 
 namespace muster::rendezvous {
 namespace {
 
 namespace journal = muster::journal::v1;
-// Beside those below.
+// In addition to those in parts.h.
 using rendezvous::FromWire;
 using rendezvous::ToWire;
 
@@ -102,10 +101,10 @@ HistorySnapshot FromWire(const journal::History& wire) {
   return history;
 }
 
-// Whether a round can go on from the record: it would otherwise end the whole daemon, with
-// everybody's jobs.
+// Whether a round can resume from the record: a bad one would otherwise crash the whole daemon,
+// with all its jobs.
 bool CanGoOn(const JobRecord& record) {
-  // A round that needs nobody would be complete without anybody.
+  // A round with min_nodes 0 would be complete without any node.
   if (record.settings.min_nodes < 1 || record.settings.max_nodes < record.settings.min_nodes) {
     return false;
   }
@@ -172,7 +171,7 @@ absl::StatusOr<JobRecord> RecordFromBytes(std::string_view bytes) {
   if (!CanGoOn(record)) {
     return absl::DataLossError(
         "the record of a job contradicts itself: its numbers of nodes are impossible, or its "
-        "round is complete, but not with the members that it has");
+        "complete round does not match its members");
   }
   return record;
 }

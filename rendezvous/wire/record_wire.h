@@ -5,14 +5,14 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
-#include "rendezvous/core/record.h"
+#include "rendezvous/core/values/record.h"
 
 namespace muster::rendezvous {
 
 std::string ToBytes(const JobRecord& record);
 
-// DataLoss when the bytes are not such a record. What ToBytes wrote is read back unchanged, except
-// for fractions of milliseconds.
+// DataLoss if the bytes are not a valid record. The output of ToBytes is read back unchanged,
+// except for fractions of milliseconds.
 absl::StatusOr<JobRecord> RecordFromBytes(std::string_view bytes);
 
 }  // namespace muster::rendezvous

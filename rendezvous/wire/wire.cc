@@ -4,16 +4,14 @@
 #include <string>
 #include <variant>
 
-#include "rendezvous/wire/log_wire.h"
+#include "rendezvous/core/values/phrases.h"
 #include "rendezvous/wire/parts.h"
-#include "rendezvous/wire/printable.h"
-#include "rendezvous/wire/progress_wire.h"
-#include "rendezvous/wire/states.h"
+#include "rendezvous/wire/worker_wire.h"
 
 namespace muster::rendezvous {
 namespace {
 
-// What is read of a reason.
+// Most bytes accepted of a reason.
 constexpr std::size_t kMaxReason = 256;
 
 void ToWire(const Assignment& assignment, v1::Assignment* wire) {
@@ -81,7 +79,7 @@ JobState FromWire(v1::JobDescription::State state) {
   }
 }
 
-// Fills the branch of `wire` that belongs to the alternative of a Directive.
+// Fills the field of `wire` for the alternative of a Directive.
 v1::Notice::Kind KindOnWire(Notice::Kind kind) {
   switch (kind) {
     case Notice::Kind::kStraggler:
@@ -190,7 +188,7 @@ KeepAlive ReadKeepAlive(const v1::KeepAlive& wire) {
   return beat;
 }
 
-// Fills the branch of `wire` that belongs to the alternative of an Event.
+// Fills the field of `wire` for the alternative of an Event.
 struct EventWriter {
   v1::AgentEvent* wire;
 
@@ -337,7 +335,7 @@ void ToWire(const JobSnapshot& snapshot, v1::JobDescription* wire) {
 }
 
 JobSnapshot FromWire(const v1::JobDescription& wire) {
-  JobSnapshot snapshot{.run_id = Line(wire.run_id()),
+  JobSnapshot snapshot{.run_id = Name(wire.run_id()),
                        .state = FromWire(wire.state()),
                        .round = wire.round(),
                        .sentence = Line(wire.sentence()),
@@ -374,7 +372,7 @@ void ToWire(const JobEnd& end, v1::JobEnd* wire) {
 }
 
 JobEnd FromWire(const v1::JobEnd& wire) {
-  return {.run_id = Line(wire.run_id()),
+  return {.run_id = Name(wire.run_id()),
           .kind = FromWire(wire.kind()),
           .sentence = Line(wire.sentence())};
 }

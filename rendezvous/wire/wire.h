@@ -1,12 +1,11 @@
-// Converts the core's values to and from their form on the wire (proto/rendezvous.proto). Used by
-// both ends, so that one file knows what a field is called, its unit on the wire and its limits.
+// Converts the core's values to and from their wire format (proto/rendezvous.proto). Used by both
+// ends, so that one file has the fields' names, their units on the wire and their limits.
 #pragma once
 
 #include "proto/rendezvous.pb.h"
-#include "rendezvous/core/directive.h"
-#include "rendezvous/core/event.h"
-#include "rendezvous/core/snapshot.h"
-#include "rendezvous/core/types.h"
+#include "rendezvous/core/values/messages.h"
+#include "rendezvous/core/values/snapshot.h"
+#include "rendezvous/core/values/types.h"
 
 namespace muster::rendezvous {
 
@@ -15,16 +14,15 @@ void ToWire(const Directive& directive, v1::Directive* wire);
 void ToWire(const JobSnapshot& snapshot, v1::JobDescription* wire);
 void ToWire(const JobEnd& end, v1::JobEnd* wire);
 
-// Strings that people see are cut to their limits in both directions, and whatever is not text in
-// them becomes '?' (printable.h), so that no node can control another's terminal. Everything else
-// is taken as it is: the Coordinator decides whether numbers and names make sense. An event of a
-// kind this end does not know (a newer agent's) is a KeepAlive: all it tells us is that the agent
-// is alive.
+// Strings for people are cut to their limits in both directions, and anything that is not text
+// becomes '?' (phrases.h), so that no node can control another's terminal. Everything else passes
+// unchanged: the Coordinator checks numbers and names. An unknown event (from a newer agent)
+// becomes a KeepAlive: all we learn is that the agent is alive.
 Event FromWire(const v1::AgentEvent& wire);
-// A directive of a kind this end does not know (a newer daemon's) is a Waiting with an empty
-// sentence, which says nothing.
+// An unknown directive (from a newer daemon) becomes a Waiting with an empty sentence, which has no
+// effect.
 Directive FromWire(const v1::Directive& wire);
-// A state that this end does not know is the first of its kind: gathering, or joined.
+// An unknown state becomes the first of its kind: gathering, or joined.
 JobSnapshot FromWire(const v1::JobDescription& wire);
 JobEnd FromWire(const v1::JobEnd& wire);
 

@@ -15,7 +15,7 @@ import tools
 
 NAMES = ("launch", "hosts", "rendezvous", "store", "tunnel", "failure", "logs", "daemon", "fleet", "training", "checkpoints",
          "parallel")
-DOCS = Path("docs/benchmarks.md")
+DOCS = Path("docs/benchmarks/results.md")
 
 
 def arguments() -> argparse.Namespace:

@@ -1,4 +1,4 @@
-"""Results as a table for a terminal, as JSON for programs, and as docs/benchmarks.md with its plots for readers."""
+"""Results as a table for a terminal, as JSON for programs, and as docs/benchmarks/results.md with plots for readers."""
 
 import dataclasses
 import re
@@ -119,29 +119,30 @@ def draw(benchmark: Benchmark, folder: Path) -> list[tuple[str, Path]]:
     return drawn
 
 
-def section(benchmark: Benchmark, plots: Path) -> list[str]:
-    """What docs/benchmarks.md says of one benchmark, with its plots in `plots`, a folder beside that file."""
+def section(benchmark: Benchmark, folder: Path) -> list[str]:
+    """The section of docs/benchmarks/results.md about one benchmark; its plots are written to that file's `folder`."""
     rounds = max((len(figures) for row in benchmark.rows for figures in row.samples.values()), default=0)
     lines = [f"## {benchmark.title}", "", _wrapped(f"{benchmark.how} Rounds: {rounds}."), ""]
     lines += ["```", *benchmark.commands, "```", ""] if benchmark.commands else []
     lines += [*_table(benchmark), ""]
-    lines += [f"![{title}]({path.relative_to(plots.parent)})\n" for title, path in draw(benchmark, plots)]
+    lines += [f"![{title}]({path.name})\n" for title, path in draw(benchmark, folder)]
     lines += [_wrapped(note, "- ") for note in benchmark.notes] + [""] if benchmark.notes else []
     return lines
 
 
 def write_docs(run: dict, file: Path) -> None:
-    """docs/benchmarks.md from the JSON object of a whole run, with its plots in the folder of the same name."""
-    plots = file.with_suffix("")
-    plots.mkdir(exist_ok=True)
+    """docs/benchmarks/results.md from the JSON object of a whole run, with its plots beside it."""
+    file.parent.mkdir(exist_ok=True)
     benchmarks = [from_json(entry) for entry in run["benchmarks"]]
-    lines = ["# Benchmarks", "",
-             "Written by `scripts/bench.sh --write-docs`; to measure again, run that. Muster and its peers take turns, one round",
-             "after the other, so that whatever else the machine does meets them all alike, and in another order in each round (a",
-             "balanced Latin square), so that nobody always runs behind the same other one. A figure is the median of all rounds,",
-             "with the lowest and the highest; \"x\" is how many times better Muster is than that peer, the median over the rounds of",
-             "each round's own ratio, with its ends. Nothing here decides whether a test passes.", ""]
+    introduction = """
+        Written by `scripts/bench.sh --write-docs`; to measure again, run that. [benchmarks.md](../benchmarks.md) is the
+        summary. Muster and its peers take turns, one round after the other, so that other load on the machine affects
+        all of them alike. The order changes from round to round (a balanced Latin square), so that no program always
+        runs after the same other one. A figure is the median of all rounds, with the lowest and the highest in
+        parentheses. "x" is how many times better Muster is than that peer: the median of the ratios of the single
+        rounds, with the lowest and the highest. No test depends on these figures."""
+    lines = ["# Benchmark results", "", _wrapped(introduction), ""]
     lines += [_wrapped(f"{what}: {value}", "- ") for what, value in run["machine"].items()] + [""]
     for benchmark in benchmarks:
-        lines += section(benchmark, plots)
+        lines += section(benchmark, file.parent)
     file.write_text("\n".join(lines).rstrip() + "\n")

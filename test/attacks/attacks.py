@@ -5,7 +5,7 @@ usage: attacks.py [--json FILE] [--write-docs] [ATTACK...]
 
 While and after each attack: nothing was answered, no run id was told, the daemon took at most 16 MiB more memory, the
 job's nodes have not been out of touch, and who has the token is served. Of those that begin with T the host has the
-token; it is answered then, and the daemon may take what its limits (rendezvous/core/limits.h) add up to.
+token; it is answered then, and the daemon may take what its limits (rendezvous/core/values/limits.h) add up to.
 
 Exit codes: 0 when every attack was as expected, 1 when one was not, 2 for a wrong command line or a missing binary, 77
 when this machine does not let us make network namespaces.
@@ -37,7 +37,6 @@ from trial import Trial
 
 _SKIPPED = 77
 _MOST_MIB = 16
-_FEW = 31
 _PATIENCE_S = 120.0
 _ATTACKER = str(Path(__file__).resolve().parent / "attacker.py")
 _DOCS = Path("docs/security.md")
@@ -121,14 +120,15 @@ class Finding:
 class Field:
     """The hosts, the job, and what the attacker has got hold of."""
 
-    def __init__(self, tools: Tools, tunnel: bool, attackers_cpu: int):
+    def __init__(self, tools: Tools, tunnel: bool, attackers_cpu: int, samples: int):
         self.tunnel = tunnel
+        self.samples = samples
         self.attackers_cpu = attackers_cpu
         self.trial = Trial(tools, size=2)
         self.hostile = Host("hostile", _HOSTILE[0])
         for address in _HOSTILE[1:]:
             self.hostile.has_address(address)
-        # Whoever has the token is let in, and so is then whoever else is on his host.
+        # A token holder is let in, and from then on so is everybody else on the same host.
         self.insider = Host("insider", "10.78.0.67")
         self.loot = self.trial.folder / "loot"
         self.loot.mkdir()
@@ -154,7 +154,7 @@ class Field:
     def status_ms(self, meanwhile: Callable[[], bool] | None = None) -> float:
         """How long it takes who has the token to be told of the job: the median of a few, or of all while `meanwhile`."""
         took: list[float] = []
-        while not took or (len(took) < _FEW if meanwhile is None else meanwhile()):
+        while not took or (len(took) < self.samples if meanwhile is None else meanwhile()):
             before = time.monotonic()
             said = self._status(f"{self.job.endpoint}")
             took.append((time.monotonic() - before) * 1000)
@@ -336,6 +336,7 @@ def main() -> int:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results there")
     parser.add_argument("--write-docs", action="store_true", help=f"write the table of {_DOCS}")
     parser.add_argument("--list", action="store_true", help="print the attacks and make none")
+    parser.add_argument("--samples", type=int, default=31, metavar="N", help="answers to the token holder that are timed")
     parser.add_argument("attacks", nargs="*", metavar="ATTACK", help="such as B9 (default: all)")
     arguments = parser.parse_args()
     if arguments.list:
@@ -354,12 +355,12 @@ def main() -> int:
         return _SKIPPED
     wanted = arguments.attacks or list(ATTACKS)
     findings: list[Finding] = []
-    # The attacker's host has a processor of its own, as a host has: so what is seen is what he costs others.
+    # The attacker's host has a processor of its own, as a real one has: what is measured is what others lose.
     cpus = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, cpus[:-1] or cpus)
     for tunnel in (False, True):
         attacks = [attack for attack in wanted if attack.startswith(_TUNNEL) == tunnel]
-        if attacks and not _make(Field(tools, tunnel, cpus[-1]), attacks, findings):
+        if attacks and not _make(Field(tools, tunnel, cpus[-1], arguments.samples), attacks, findings):
             return 1
     if arguments.json:
         arguments.json.write_text(json.dumps([asdict(each) for each in findings], indent=1) + "\n")

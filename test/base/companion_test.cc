@@ -1,4 +1,4 @@
-#include "base/companion.h"
+#include "base/program.h"
 
 #include <csignal>
 #include <fstream>

@@ -1,5 +1,5 @@
 // Durations counted by how long they were.
-#include "base/duration_histogram.h"
+#include "base/durations.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "base/earliest.h"
+#include "base/durations.h"
 
 #include <optional>
 

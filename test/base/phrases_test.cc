@@ -1,4 +1,5 @@
-#include "base/phrases.h"
+#include "base/shown_text.h"
+#include "base/text.h"
 
 #include <chrono>
 #include <csignal>
@@ -25,6 +26,25 @@ TEST(PhrasesTest, DurationsHaveNoMoreDigitsThanMatter) {
   EXPECT_EQ(Seconds(milliseconds(3240)), "3.2 s");
   EXPECT_EQ(Seconds(milliseconds(12'600)), "13 s");
   EXPECT_EQ(Seconds(std::chrono::minutes(10)), "600 s");
+}
+
+TEST(PhrasesTest, WhatTookLongIsToldInTwoUnits) {
+  using std::chrono::hours;
+  using std::chrono::seconds;
+  EXPECT_EQ(Elapsed(milliseconds(3240)), "3.2 s");
+  EXPECT_EQ(Elapsed(seconds(119)), "119 s");
+  EXPECT_EQ(Elapsed(seconds(120)), "2 min 00 s");
+  EXPECT_EQ(Elapsed(seconds(3599)), "59 min 59 s");
+  EXPECT_EQ(Elapsed(seconds(7505)), "2 h 05 min");
+  EXPECT_EQ(Elapsed(hours(52)), "2 d 04 h");
+}
+
+TEST(PhrasesTest, WhatWasMeasuredHasThreeDigits) {
+  using Time = std::chrono::duration<double>;
+  EXPECT_EQ(Measured(Time(0.01234)), "12.3 ms");
+  EXPECT_EQ(Measured(Time(0.9996)), "1 s");
+  EXPECT_EQ(Measured(Time(1.206)), "1.21 s");
+  EXPECT_EQ(Measured(Time(7505)), "2 h 05 min");
 }
 
 TEST(PhrasesTest, AProcessExitsOrIsKilled) {

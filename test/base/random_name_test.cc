@@ -1,4 +1,4 @@
-#include "base/random_name.h"
+#include "base/text.h"
 
 #include <algorithm>
 #include <cctype>

@@ -16,17 +16,34 @@ using Words = std::vector<std::string>;
 using ::testing::ElementsAre;
 
 TEST(RedactTest, NamesOfSecretsAreToldFromThoseOfOtherThings) {
-  for (const char* secret :
-       {"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "WANDB_API_KEY", "AWS_SECRET_ACCESS_KEY",
-        "AWS_SESSION_TOKEN", "PGPASSWORD", "MYSQL_ROOT_PASSWORD", "--api-key", "--Token",
-        "OPENAI_APIKEY", "NPM_TOKEN", "client_secret", "GITHUB_PAT", "SSH_KEY_PASSPHRASE",
-        "GOOGLE_APPLICATION_CREDENTIALS_JSON", "AWS_ACCESS_KEY", "githubtoken"}) {
+  for (const char* secret : {"HF_TOKEN",
+                             "HUGGING_FACE_HUB_TOKEN",
+                             "WANDB_API_KEY",
+                             "AWS_SECRET_ACCESS_KEY",
+                             "AWS_SESSION_TOKEN",
+                             "PGPASSWORD",
+                             "MYSQL_ROOT_PASSWORD",
+                             "--api-key",
+                             "--Token",
+                             "OPENAI_APIKEY",
+                             "NPM_TOKEN",
+                             "client_secret",
+                             "GITHUB_PAT",
+                             "SSH_KEY_PASSPHRASE",
+                             "GOOGLE_APPLICATION_CREDENTIALS_JSON",
+                             "AWS_ACCESS_KEY",
+                             "githubtoken",
+                             "DB_PASS",
+                             "MYSQL_PWD",
+                             "PGPASS",
+                             "MYPASS",
+                             "--db-pass"}) {
     EXPECT_TRUE(IsSecretName(secret)) << secret;
   }
   for (const char* harmless :
        {"MUSTER_TOKEN_FILE", "TOKENIZERS_PARALLELISM", "--max-tokens", "--pad-token-id", "PWD",
-        "SSH_AUTH_SOCK", "--token-file", "MASTER_PORT", "KEYBOARD", "HF_HOME", "--monkey-patch", "",
-        "-", "_", "GOOGLE_APPLICATION_CREDENTIALS_PATH"}) {
+        "OLD_PWD", "OLDPWD", "--bypass", "SSH_AUTH_SOCK", "--token-file", "MASTER_PORT", "KEYBOARD",
+        "HF_HOME", "--monkey-patch", "", "-", "_", "GOOGLE_APPLICATION_CREDENTIALS_PATH"}) {
     EXPECT_FALSE(IsSecretName(harmless)) << harmless;
   }
 }

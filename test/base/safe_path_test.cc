@@ -1,5 +1,5 @@
-// Real files, links and owners. What belongs to another user was given to him by root, so those
-// tests need root; where there is a race, the other one is a process that swaps without end.
+// Real files, links and owners. Root gives files to another user, so the tests that need such files
+// need root; where there is a race, the other side is a process that swaps without end.
 #include "base/safe_path.h"
 
 #include <fcntl.h>
@@ -79,8 +79,8 @@ TEST_F(SafePathTest, LinkThatAnotherUserMadeIsNotFollowed) {
   if (!GiveAway("link") || !GiveAway("to_file")) GTEST_SKIP() << "needs root";
   const auto refusal = [this](const char* name) {
     return Path(name) +
-           " is a symbolic link that the user with id 12345 could let lead elsewhere; name the "
-           "place to which it leads";
+           " is a symbolic link that the user with id 12345 could redirect; give the path that it "
+           "points to";
   };
   EXPECT_EQ(Read(Path("link/file")), refusal("link"));
   EXPECT_EQ(Why(OpenDirectory(Path("link"))), refusal("link"));
@@ -99,10 +99,10 @@ TEST_F(SafePathTest, OwnLinkIsNotFollowedWhereAnotherCouldSwapIt) {
   Link("../a", "open/link");
   MakeDirectory("sticky", 01777);
   Link("../a", "sticky/link");
-  EXPECT_EQ(Why(OpenDirectory(Path("open/link"))),
-            Path("open/link") +
-                " is a symbolic link that every user could let lead elsewhere; name the place to "
-                "which it leads");
+  EXPECT_EQ(
+      Why(OpenDirectory(Path("open/link"))),
+      Path("open/link") +
+          " is a symbolic link that every user could redirect; give the path that it points to");
   EXPECT_EQ(Why(OpenDirectory(Path("sticky/link"))), "taken") << "as everybody's are in /tmp";
   if (!GiveAway("theirs")) GTEST_SKIP() << "needs root";
   EXPECT_THAT(Why(OpenDirectory(Path("theirs/link"))), HasSubstr("the user with id 12345"));
@@ -116,8 +116,8 @@ TEST_F(SafePathTest, WhatAnotherHasPutIntoSharedDirectoryIsNotTaken) {
   EXPECT_EQ(Read(Path("sticky/mine")), "mine");
   if (!GiveAway("sticky/logs") || !GiveAway("sticky/log")) GTEST_SKIP() << "needs root";
   const std::string why =
-      " belongs to the user with id 12345, and is in a directory where every user can make one; "
-      "remove it, or name a place of your own";
+      " is owned by user id 12345, in a directory where every user can create files; remove it, or "
+      "choose another path";
   EXPECT_EQ(Read(Path("sticky/log")), Path("sticky/log") + why);
   EXPECT_EQ(Why(OpenFile(Path("sticky/log"), O_WRONLY | O_CREAT | O_APPEND, 0600)),
             Path("sticky/log") + why);
@@ -137,16 +137,15 @@ TEST_F(SafePathTest, DirectoryOfAnotherIsTakenUnlessItIsToBeOursAlone) {
   const PathOptions alone{.ours_alone = true};
   EXPECT_EQ(Why(OpenDirectory(Path("open/a"))), "taken");
   EXPECT_EQ(Why(OpenDirectory(Path("open/a"), alone)),
-            "every user could rename what is in " + Path("open") + "; `chmod +t " + Path("open") +
-                "`, or name a place of your own");
+            "every user could rename files in " + Path("open") + "; `chmod +t " + Path("open") +
+                "`, or choose another path");
   EXPECT_EQ(Why(OpenDirectory(Path("sticky/a"), alone)), "taken");
   EXPECT_EQ(Why(OpenDirectory(Path("group"), alone)), "taken") << "a group that was chosen";
   if (!GiveAway("theirs")) GTEST_SKIP() << "needs root";
   EXPECT_EQ(Why(OpenDirectory(Path("theirs/a"))), "taken") << "the user has named it";
   EXPECT_EQ(Why(OpenDirectory(Path("theirs/a"), alone)),
             Path("theirs") +
-                " belongs to the user with id 12345, who could change what is in it; name a place "
-                "of your own");
+                " is owned by user id 12345, who could change its contents; choose another path");
   EXPECT_FALSE(FindSpot(Path("theirs/new"), alone).ok());
 }
 
@@ -246,7 +245,7 @@ TEST_F(SafePathTest, FileThatIsSwappedInMeanwhileIsNeverTaken) {
   for (int i = 0; i < 200'000 && (i < 2000 || taken == 0 || refused == 0); ++i) {
     const std::string text = Read(Path("sticky/mine"));
     ++(text == "mine" ? taken : refused);
-    if (text == "his") ADD_FAILURE() << "his file was taken";
+    if (text == "his") ADD_FAILURE() << "the other user's file was taken";
   }
   ::kill(other, SIGKILL);
   ::waitpid(other, nullptr, 0);

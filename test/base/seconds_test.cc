@@ -1,4 +1,4 @@
-#include "base/seconds.h"
+#include "base/durations.h"
 
 #include <chrono>
 #include <optional>

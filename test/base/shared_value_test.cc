@@ -1,4 +1,4 @@
-#include "base/shared_value.h"
+#include "base/lifetime.h"
 
 #include <string>
 

@@ -1,4 +1,4 @@
-#include "base/signal_names.h"
+#include "base/text.h"
 
 #include <csignal>
 #include <optional>

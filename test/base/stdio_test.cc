@@ -1,4 +1,4 @@
-#include "base/stdio.h"
+#include "base/program.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

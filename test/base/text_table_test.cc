@@ -1,4 +1,4 @@
-#include "base/text_table.h"
+#include "base/text.h"
 
 #include <gtest/gtest.h>
 
@@ -10,10 +10,11 @@ TEST(TextTableTest, ColumnsAreAsWideAsTheirWidestCharacters) {
             "NAME   N    WHAT\n"
             "größe  123  x\n"
             "a      1    long text\n");
+  EXPECT_EQ(TextTable({{"損失", "x"}, {"loss", "y"}}), "損失  x\nloss  y\n");
 }
 
 TEST(TextTableTest, CellsAreNeitherEmptyNorMoveTheCursor) {
-  EXPECT_EQ(TextTable({{"", "a\x1b[2J\nb"}}), "-  a?[2J?b\n");
+  EXPECT_EQ(TextTable({{"", "a\x1b[2J\nb"}}), "-  a?[2J b\n");
 }
 
 TEST(TextTableTest, NoRowsAreNoText) {

@@ -1,9 +1,9 @@
-// Writes what a tool proves with a token into a folder, for programs that speak TLS by hand:
-// roots.pem, certificate.pem and key.pem. Says the name that a server proves.
+// Writes a tool's TLS credentials for a token into a folder, for programs that speak TLS by hand:
+// roots.pem, certificate.pem and key.pem. Prints the name that a server must prove.
 //
 // usage: identity_program TOKEN_FILE FOLDER [HOURS]
 //
-// With HOURS, made so many hours from now, or before now.
+// With HOURS the certificate is issued that many hours from now, or ago.
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -11,7 +11,7 @@
 
 #include "absl/time/clock.h"
 #include "rendezvous/identity/authority.h"
-#include "rendezvous/identity/token_file.h"
+#include "rendezvous/identity/token.h"
 
 int main(int argc, char** argv) {
   using namespace muster::rendezvous;

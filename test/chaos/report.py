@@ -106,29 +106,24 @@ def _time(milliseconds: float) -> str:
 _HEAD = """\
 # Faults
 
-What happens to a job when something fails. Each row is a case of `scripts/chaos.sh`: real processes on hosts that are
-network namespaces, three nodes with two workers each and `musterd` on a fourth host unless the row says otherwise. The
-fault is injected, what is expected is checked, and the times are measured on CLOCK_MONOTONIC, which all hosts share.
-Each case also ends with the checks that no process of a round ran beside workers of a later one (each worker stores the
-time in a mapped file every tenth of a millisecond), and that no process is left one second after the agents have ended.
-Where a node is cut off or a round ends while it cannot be reached, its workers are such as no timeout is longer than
-they take to stop: they ignore SIGTERM.
+What happens to a job when something fails, and how long it takes. Each row is a case of `scripts/chaos.sh`: real
+processes on hosts that are network namespaces, three nodes with two workers each and `musterd` on a fourth host unless
+the row says otherwise. The case injects the fault, checks what must happen, and measures on CLOCK_MONOTONIC, which all
+hosts share. It also checks that no process of a round ran beside workers of a later one (each worker stores the time in
+a mapped file every 0.1 ms), and that no process is left one second after the agents have ended. Workers of a node that
+is cut off, or cannot be reached when a round ends, ignore SIGTERM, so they stop as late as they can.
 
-**What is shown** is why a round has ended, or the job: the sentence with the rank, or the node, and the cause which
-`muster status`, the page's events and `muster replay` must have, and which the metrics must have counted by its kind.
-Where no round ends they must not show that one did; if a rank is in trouble nevertheless, they must show which, in what
-and on which host, as long as it lasts, and `muster replay` that it was. The cell is empty where there is no job, or what
-ends is left to chance.
+- **What is shown**: the rank or node and the cause that `muster status`, the page's events and `muster replay` must
+  name, and that the metrics must count by kind. Where no round ends, none may be shown to have ended; a rank in trouble
+  must be shown with its host while that lasts, and by `muster replay` later. Empty where there is no job, or where
+  chance decides what ends.
+- **Detection**: from the fault until the last remaining agent knows that the round is over. **Recovery**: until the
+  last worker of the next round runs. A row may say otherwise. Median / worst, and whether the worst met the goal; times
+  are reported, not asserted.
+- **torchrun**: of PyTorch 2.6 (Debian 13), with three such hosts, the c10d backend and workers without collectives;
+  measured once, not by the script.
 
-**Detection** is the time from the fault until the last remaining agent knows that the round is over, **recovery** until
-the last worker of the next round runs, where the row says nothing else: median / worst, with the goal and whether the
-worst met it. Times are reported, not asserted; what is expected is asserted.
-
-What happens to several daemons that [stand by for one another](standby.md), and to the etcd that they share, is at the
-end.
-
-The last column is `torchrun` of PyTorch 2.6 (Debian 13), tried with three such hosts, two workers each, the c10d
-backend and workers without collectives; it was measured once, beforehand, and is not measured by the script.
+Daemons that [stand by for one another](standby.md), and their etcd, are at the end.
 
 """
 
@@ -169,8 +164,8 @@ _STANDBYS = """
 ## Daemons that stand by
 
 Three hosts, each with a daemon and a member of their etcd, and a job on two more (`scripts/chaos.sh --group ha`). One
-fault after the other is injected at random, two of three at the host of who leads; for how long writes to the job's
-store had to wait then:
+fault after the other is injected at random, two of three at the leader's host. How long writes to the job's store
+waited:
 
 """
 

@@ -22,7 +22,10 @@ NODES = ("node1", "node2", "node3")
 # Most node faults are node3's. A job of ELASTIC nodes goes on without it.
 SURVIVORS = NODES[:2]
 ELASTIC = "2:3"
-# How long after a job's end a process of it may still be seen (goal of the matrix, F7).
+# For jobs whose workers leave processes that never exit: after a success, those would be waited
+# for.
+NO_LEFTOVERS = ("--leftovers=stop",)
+# How long after a job's end one of its processes may still be seen (goal of the matrix, F7).
 _ORPHAN_S = 1.0
 _ADVERSARY = str(Path(__file__).parent / "adversary.py")
 
@@ -207,7 +210,7 @@ class Trial:
         if self._shown is None and self.job.daemon is not None and self.job.daemon.running():
             self.look()
         replay = shown.replayed(self.tools, self.job)
-        # That all goes well need not be said.
+        # Success need not be reported.
         endings = [each for each in (shown.endings(self._shown.job) if self._shown else []) if each[0] != "succeeded"]
         self.outcome.shown = next((reason for _, reason in endings if what and what in reason), "")
         if what:

@@ -1,5 +1,5 @@
-// `muster doctor --hosts` on network namespaces with a real sshd each, with one fault put between
-// them: a firewall, a small MTU, a slow way, a clock that is wrong, a host that is not there.
+// `muster doctor --hosts` on network namespaces with a real sshd each, with one fault injected
+// between them: a firewall, a small MTU, a slow link, a wrong clock, a missing host.
 #include <csignal>
 #include <filesystem>
 #include <map>
@@ -17,22 +17,21 @@ namespace muster::test {
 namespace {
 
 using testing::AllOf;
-using testing::Contains;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-// Measurements take seconds on a machine that does other things.
+// Measurements take seconds on a busy machine.
 constexpr std::chrono::seconds kPatience(120);
 
 class DoctorHostsTest : public SshHostsTest {
  protected:
   struct Answer {
     std::optional<int> code;
-    // "error: firewall: node0 -> node1: ..." for each, with the hosts where they are named.
+    // "error: firewall: node0 -> node1: ..." for each, with its hosts if they are named.
     std::vector<std::string> findings;
     // By "node0 node1".
-    std::map<std::string, base::Json> ways;
+    std::map<std::string, base::Json> links;
     std::string text;
   };
 
@@ -50,13 +49,13 @@ class DoctorHostsTest : public SshHostsTest {
                                              one["subject"].get<std::string>(), ": ",
                                              one["what"].get<std::string>()));
     }
-    for (const base::Json& one : json["ways"]) {
-      answer.ways[one["from"].get<std::string>() + " " + one["to"].get<std::string>()] = one;
+    for (const base::Json& one : json["links"]) {
+      answer.links[one["from"].get<std::string>() + " " + one["to"].get<std::string>()] = one;
     }
     return answer;
   }
 
-  // The findings about one subject.
+  // The findings on one subject.
   static std::vector<std::string> About(const Answer& answer, const std::string& subject) {
     std::vector<std::string> about;
     for (const std::string& one : answer.findings) {
@@ -74,12 +73,12 @@ TEST_F(DoctorHostsTest, EveryPairIsMeasuredBothWays) {
   ASSERT_NO_FATAL_FAILURE(MakeHosts(3));
   if (IsSkipped()) return;
   const Answer answer = Ask({"--hosts=node0,node1,node2"});
-  ASSERT_EQ(answer.ways.size(), 6u) << answer.text;
-  for (const auto& [pair, way] : answer.ways) {
-    EXPECT_TRUE(way["connects"].get<bool>()) << pair;
-    EXPECT_GT(way["latency_us"].get<double>(), 0) << pair;
-    EXPECT_GT(way["gbit_per_s"].get<double>(), 0) << pair;
-    EXPECT_EQ(way["largest_packet"], 1500) << pair;
+  ASSERT_EQ(answer.links.size(), 6u) << answer.text;
+  for (const auto& [pair, link] : answer.links) {
+    EXPECT_TRUE(link["connects"].get<bool>()) << pair;
+    EXPECT_GT(link["latency_us"].get<double>(), 0) << pair;
+    EXPECT_GT(link["gbit_per_s"].get<double>(), 0) << pair;
+    EXPECT_EQ(link["largest_packet"], 1500) << pair;
   }
   for (const char* const subject : {"firewall", "network", "MTU", "clocks", "host"}) {
     EXPECT_THAT(About(answer, subject), IsEmpty());
@@ -99,7 +98,7 @@ TEST_F(DoctorHostsTest, TextHasAMatrix) {
   for (const std::string& line : Lines(doctor.out())) EXPECT_LE(line.size(), 80u) << line;
 }
 
-// What the user saw: the job's first collective never ended.
+// The user saw that the job's first collective never ended.
 TEST_F(DoctorHostsTest, FirewallThatDropsOneWay) {
   ASSERT_NO_FATAL_FAILURE(MakeHosts(2));
   if (IsSkipped()) return;
@@ -109,11 +108,10 @@ TEST_F(DoctorHostsTest, FirewallThatDropsOneWay) {
   const Answer answer = Ask({"--hosts=node0,node1"});
   EXPECT_EQ(answer.code, 1);
   EXPECT_THAT(About(answer, "firewall"),
-              testing::ElementsAre("error: firewall: node0 -> node1: nothing comes back when a "
-                                   "connection is asked for (packets of UDP do arrive, the other "
-                                   "way it works)."))
+              testing::ElementsAre("error: firewall: node0 -> node1: connection attempts get no "
+                                   "reply (UDP packets do arrive, the other direction works)."))
       << answer.text;
-  EXPECT_GT(answer.ways.at("node1 node0")["gbit_per_s"].get<double>(), 0);
+  EXPECT_GT(answer.links.at("node1 node0")["gbit_per_s"].get<double>(), 0);
   ExpectNothingLeft();
 }
 
@@ -127,9 +125,10 @@ TEST_F(DoctorHostsTest, FirewallThatRejects) {
   }
   const Answer answer = Ask({"--hosts=node0,node1"});
   EXPECT_EQ(answer.code, 1);
-  EXPECT_THAT(About(answer, "firewall"),
-              testing::ElementsAre(HasSubstr("error: firewall: node1 -> node0: a connection is "
-                                             "refused (packets of UDP do arrive, the other way")))
+  EXPECT_THAT(
+      About(answer, "firewall"),
+      testing::ElementsAre(HasSubstr("error: firewall: node1 -> node0: a connection is "
+                                     "refused (UDP packets do arrive, the other direction")))
       << answer.text;
 }
 
@@ -139,10 +138,12 @@ TEST_F(DoctorHostsTest, NeitherHostReachesTheOther) {
   ASSERT_TRUE(OnHost(0, "ip route add blackhole 10.98.0.2/32"));
   const Answer answer = Ask({"-H", "node0,node1"});
   EXPECT_EQ(answer.code, 1);
-  EXPECT_THAT(answer.findings, Contains(HasSubstr("error: network: node0 -> node1: no connection")))
+  EXPECT_THAT(answer.findings,
+              testing::Contains(HasSubstr("error: network: node0 -> node1: no connection")))
       << answer.text;
   EXPECT_THAT(answer.findings,
-              Contains(HasSubstr("error: firewall: node1 -> node0: nothing comes back")));
+              testing::Contains(
+                  HasSubstr("error: firewall: node1 -> node0: connection attempts get no reply")));
 }
 
 // Hosts with jumbo frames on a switch without.
@@ -153,12 +154,13 @@ TEST_F(DoctorHostsTest, LargePacketsThatDoNotPass) {
   const Answer answer = Ask({"--hosts=node0,node1"});
   EXPECT_EQ(answer.code, 1);
   EXPECT_THAT(About(answer, "MTU"),
-              Contains("error: MTU: node0 -> node1: the interfaces send packets of 9000 bytes, and "
-                       "none of more than 1500 arrives."))
+              testing::Contains(
+                  "error: MTU: node0 -> node1: the interfaces send packets of 9000 bytes, and "
+                  "none of more than 1500 arrives."))
       << answer.text;
 }
 
-// A tunnel on the way swallows what is too large for it, and nobody says so.
+// A tunnel silently drops packets that are too large for it.
 TEST_F(DoctorHostsTest, TransferThatComesToAHalt) {
   ASSERT_NO_FATAL_FAILURE(MakeHosts(2));
   if (IsSkipped()) return;
@@ -169,9 +171,10 @@ TEST_F(DoctorHostsTest, TransferThatComesToAHalt) {
   }
   const Answer answer = Ask({"--hosts=node0,node1"});
   EXPECT_EQ(answer.code, 1);
-  EXPECT_THAT(About(answer, "MTU"),
-              testing::ElementsAre("error: MTU: node0 -> node1: small packets pass, and a large "
-                                   "transfer comes to a halt."))
+  EXPECT_THAT(
+      About(answer, "MTU"),
+      testing::ElementsAre(
+          "error: MTU: node0 -> node1: small packets get through, but a large transfer stalls."))
       << answer.text;
 }
 
@@ -180,31 +183,32 @@ TEST_F(DoctorHostsTest, InterfacesWithDifferentMtus) {
   if (IsSkipped()) return;
   ASSERT_TRUE(OnHost(1, "ip link set eth0 mtu 1400"));
   const Answer answer = Ask({"--hosts=node0,node1"});
-  EXPECT_THAT(About(answer, "MTU"),
-              Contains(HasSubstr("warning: MTU: node0 -> node1: the interfaces' MTUs differ: 1500 "
-                                 "and 1400.")))
+  EXPECT_THAT(
+      About(answer, "MTU"),
+      testing::Contains(HasSubstr("warning: MTU: node0 -> node1: the interfaces' MTUs differ: 1500 "
+                                  "and 1400.")))
       << answer.text;
 }
 
-// Of three hosts two are in different rooms.
+// Two of three hosts are in different rooms.
 TEST_F(DoctorHostsTest, TwoHostsThatAreFarFromEachOther) {
   ASSERT_NO_FATAL_FAILURE(MakeHosts(3));
   if (IsSkipped()) return;
   ASSERT_TRUE(OnHost(-1,
                      "ip link set to2 nomaster && ip link add slow type veth peer name slow1 && "
                      "ip link set slow up && ip link set slow1 master hosts up"));
-  Command way =
+  Command link =
       StartWhereTyped({"python3", "test/e2e/slow_way.py", "to2", "slow", "10.98.0.1", "0.04"});
-  ASSERT_TRUE(way.WaitForOut("ready")) << way.err();
+  ASSERT_TRUE(link.WaitForOut("ready")) << link.err();
   const Answer answer = Ask({"--hosts=node0,node1,node2"});
   EXPECT_THAT(About(answer, "latency"),
               testing::UnorderedElementsAre(
                   HasSubstr("warning: latency: node0 -> node2: a round trip takes "),
                   HasSubstr("warning: latency: node2 -> node0: a round trip takes ")))
       << answer.text;
-  EXPECT_GT(answer.ways.at("node0 node2")["latency_us"].get<double>(), 80'000);
-  way.Signal(SIGTERM);
-  way.Wait();
+  EXPECT_GT(answer.links.at("node0 node2")["latency_us"].get<double>(), 80'000);
+  link.Signal(SIGTERM);
+  link.Wait();
 }
 
 TEST_F(DoctorHostsTest, OneHostOnASlowCable) {
@@ -215,11 +219,12 @@ TEST_F(DoctorHostsTest, OneHostOnASlowCable) {
     GTEST_SKIP() << "this kernel has no token bucket filter";
   }
   const Answer answer = Ask({"--hosts=node[0-3]"});
-  EXPECT_THAT(About(answer, "bandwidth"), Contains(HasSubstr("warning: bandwidth: node3 -> node0")))
+  EXPECT_THAT(About(answer, "bandwidth"),
+              testing::Contains(HasSubstr("warning: bandwidth: node3 -> node0")))
       << answer.text;
 }
 
-// Another clock and another PyTorch on one host of three, as an image that was not renewed has.
+// One of three hosts has another clock and another PyTorch, like one with an outdated image.
 TEST_F(DoctorHostsTest, OneHostWithAnotherClockAndAnotherPyTorch) {
   ASSERT_NO_FATAL_FAILURE(MakeHosts(3));
   if (IsSkipped()) return;
@@ -238,11 +243,13 @@ TEST_F(DoctorHostsTest, OneHostWithAnotherClockAndAnotherPyTorch) {
   const Answer answer =
       Ask({"--hosts=node0,node1,node2", "--launch-with", connect + " {host} {command}"});
   EXPECT_EQ(answer.code, 1);
-  EXPECT_THAT(answer.findings, Contains(HasSubstr("error: clocks: the clock of node2 is 300 s "
-                                                  "ahead of the others'.")))
+  EXPECT_THAT(answer.findings,
+              testing::Contains(HasSubstr("error: clocks: the clock of node2 is 300 s "
+                                          "ahead of the others'.")))
       << answer.text;
-  EXPECT_THAT(answer.findings, Contains("error: versions: PyTorch differs: 1.13.1 on node2; 2.6.0 "
-                                        "on node0, node1."));
+  EXPECT_THAT(answer.findings,
+              testing::Contains("error: versions: PyTorch differs: 1.13.1 on node2; 2.6.0 "
+                                "on node0, node1."));
 }
 
 TEST_F(DoctorHostsTest, HostThatIsNotThere) {
@@ -255,19 +262,19 @@ TEST_F(DoctorHostsTest, HostThatIsNotThere) {
               testing::ElementsAre(AllOf(HasSubstr("error: node1 host: it cannot be reached: "),
                                          HasSubstr("Connection refused"))))
       << answer.text;
-  EXPECT_EQ(answer.ways.size(), 2u) << "the others were measured";
+  EXPECT_EQ(answer.links.size(), 2u) << "the others were measured";
   ExpectNothingLeft();
 }
 
-// What several hosts have is told once, with their names.
+// A finding of several hosts is reported once, with their names.
 TEST_F(DoctorHostsTest, FindingsNameTheirHosts) {
   ASSERT_NO_FATAL_FAILURE(MakeHosts(2));
   if (IsSkipped()) return;
   const Answer answer = Ask({"--hosts=node0,node1", "--log-dir=/proc/nothing"});
   EXPECT_EQ(answer.code, 1);
-  EXPECT_THAT(answer.findings,
-              Contains(HasSubstr("error: node0 node1 log directory: nothing can be written to "
-                                 "/proc/nothing")))
+  EXPECT_THAT(answer.findings, testing::Contains(HasSubstr(
+                                   "error: node0 node1 log directory: nothing can be written to "
+                                   "/proc/nothing")))
       << answer.text;
   EXPECT_LE(About(answer, "names").size(), 1u) << "neither name resolves, or both do";
 }
@@ -278,9 +285,10 @@ TEST_F(DoctorHostsTest, EachHostLooksForTheRendezvous) {
   const Answer answer =
       Ask({"--hosts=node0,node1", "--rdzv-endpoint=10.98.0.254:29400", "--insecure"});
   EXPECT_EQ(answer.code, 1);
-  EXPECT_THAT(answer.findings, Contains(HasSubstr("error: node0 node1 rendezvous: no connection to "
-                                                  "10.98.0.254:29400 (10.98.0.254): Connection "
-                                                  "refused.")))
+  EXPECT_THAT(answer.findings,
+              testing::Contains(HasSubstr("error: node0 node1 rendezvous: no connection to "
+                                          "10.98.0.254:29400 (10.98.0.254): Connection "
+                                          "refused.")))
       << answer.text;
 }
 

@@ -75,6 +75,9 @@ class E2eTest : public testing::Test {
   std::string directory_;
 };
 
+// This machine's name, as agents report it.
+std::string HostName();
+
 // The failure message contains the whole text.
 testing::AssertionResult Contains(const std::string& text, const std::string& part);
 

@@ -1,5 +1,5 @@
-// Connections that ssh keeps for the next command (--ssh-persist): what they are good for, and that
-// nothing is worse for them.
+// Connections that ssh keeps for the next command (--ssh-control-persist): their use, and that they
+// make nothing worse.
 #include <csignal>
 #include <set>
 #include <string>
@@ -23,7 +23,7 @@ using testing::Not;
 using testing::SizeIs;
 using testing::UnorderedElementsAre;
 
-constexpr char kStays[] =
+constexpr char kHostsConnectionsStays[] =
     "echo worker $RANK of $WORLD_SIZE is ready in round $MUSTER_ROUND; sleep 10000 & wait";
 
 class KeptConnectionsTest : public SshHostsTest {
@@ -32,7 +32,7 @@ class KeptConnectionsTest : public SshHostsTest {
   Command StartReady(const std::vector<std::string>& flags) {
     std::vector<std::string> all = {"--hosts=node0,node1"};
     all.insert(all.end(), flags.begin(), flags.end());
-    Command run = StartOnHosts(all, kStays);
+    Command run = StartOnHosts(all, kHostsConnectionsStays);
     for (const char* const rank : {"0", "1"}) {
       EXPECT_TRUE(run.WaitForOut(absl::StrCat("worker ", rank, " of 2 is ready in round 0")))
           << run.out() << run.err();
@@ -75,7 +75,7 @@ TEST_F(KeptConnectionsTest, NextCommandNeedsNoConnectionOfItsOwn) {
 TEST_F(KeptConnectionsTest, ThatNothingUsesEndsAfterItsTime) {
   ASSERT_NO_FATAL_FAILURE(MakeHosts(1, Connections::kAreKept));
   if (IsSkipped()) return;
-  Command run = StartOnHosts({"--hosts=node0", "--ssh-persist=0.5"}, "true");
+  Command run = StartOnHosts({"--hosts=node0", "--ssh-control-persist=0.5"}, "true");
   EXPECT_EQ(run.Wait(), 0) << run.err();
   ExpectNothingLeft();
   EXPECT_TRUE(WaitUntil([this] { return Sessions(0).empty(); }));
@@ -86,7 +86,8 @@ TEST_F(KeptConnectionsTest, NoneIsKeptWhereThatIsNotWanted) {
   ASSERT_NO_FATAL_FAILURE(MakeHosts(1, Connections::kAreKept));
   if (IsSkipped()) return;
   for (const std::string command : {"run", "ps"}) {
-    std::vector<std::string> argv = {MusterPath(), command, "--hosts=node0", "--ssh-persist=0"};
+    std::vector<std::string> argv = {MusterPath(), command, "--hosts=node0",
+                                     "--ssh-control-persist=0"};
     if (command == "run") argv.insert(argv.end(), {"--no-python", "true"});
     Command run = StartWhereTyped(argv);
     EXPECT_EQ(run.Wait(), 0) << run.err();
@@ -94,7 +95,7 @@ TEST_F(KeptConnectionsTest, NoneIsKeptWhereThatIsNotWanted) {
   }
 }
 
-// With a connection of its own: what is kept may be what is broken.
+// With a new connection: the kept one may be broken.
 TEST_F(KeptConnectionsTest, NodeIsStartedAgainWhenTheSshThatKeepsItsConnectionIsKilled) {
   ASSERT_NO_FATAL_FAILURE(MakeHosts(2, Connections::kAreKept));
   if (IsSkipped()) return;
@@ -134,7 +135,8 @@ TEST_F(KeptConnectionsTest, NothingRunsOnOverThemWhenTheCommandIsKilled) {
   EXPECT_THAT(KeptConnections(), SizeIs(2));
 }
 
-// "It said that a control master had terminated; what was wrong with node1 I had to find out."
+// "It said that a control master had terminated; I had to find out myself what was wrong with
+// node1."
 TEST_F(KeptConnectionsTest, HostThatIsGoneSinceIsNamedWithSshsReason) {
   ASSERT_NO_FATAL_FAILURE(MakeHosts(2, Connections::kAreKept));
   if (IsSkipped()) return;
@@ -149,13 +151,13 @@ TEST_F(KeptConnectionsTest, HostThatIsGoneSinceIsNamedWithSshsReason) {
   ExpectNothingLeft();
 }
 
-// "My job ended, and so did my colleague's, who goes through the same gate."
+// "My job ended, and so did that of a colleague who uses the same jump host."
 TEST_F(KeptConnectionsTest, WayThroughAnotherHostIsEachCommandsOwn) {
   ASSERT_NO_FATAL_FAILURE(MakeHosts(3, Connections::kAreKept));
   if (IsSkipped()) return;
   Write("hosts/ssh_config",
         "Host node0 node1\n  ProxyJump node2\n" + ReadAll(Path("hosts/ssh_config")));
-  Command first = StartOnHosts({"--hosts=node0,node1"}, kStays);
+  Command first = StartOnHosts({"--hosts=node0,node1"}, kHostsConnectionsStays);
   ASSERT_TRUE(first.WaitForOut("worker 1 of 2 is ready")) << first.err();
   Command run = StartReady({});
   first.Signal(SIGTERM);
@@ -194,7 +196,7 @@ TEST_F(KeptConnectionsTest, DoctorLogsInByItself) {
   EXPECT_THAT(doctor.out() + doctor.err(), HasSubstr("Permission denied"));
 }
 
-// sshd's MaxSessions: one more needs a connection of its own, and nobody hears of it.
+// sshd's MaxSessions: one more session silently uses a connection of its own.
 TEST_F(KeptConnectionsTest, MoreJobsThanAConnectionMayCarryRunAllTheSame) {
   ASSERT_NO_FATAL_FAILURE(MakeHosts(1, Connections::kAreKept));
   if (IsSkipped()) return;
@@ -228,7 +230,7 @@ TEST_F(KeptConnectionsTest, EveryLineArrives) {
   ExpectNothingLeft();
 }
 
-// A folder that somebody else could write to is not used: who puts a socket there is taken for the
+// A directory that another user can write to is not used: a socket there could impersonate the
 // host.
 TEST_F(KeptConnectionsTest, FolderOfOthersIsLeftAlone) {
   ASSERT_NO_FATAL_FAILURE(MakeHosts(1, Connections::kAreKept));
@@ -237,7 +239,7 @@ TEST_F(KeptConnectionsTest, FolderOfOthersIsLeftAlone) {
   Command run = StartOnHosts({"--hosts=node0"}, "true");
   EXPECT_EQ(run.Wait(), 0) << run.err();
   EXPECT_THAT(KeptConnections(), IsEmpty());
-  // sshd ends its session a moment after ssh has ended.
+  // sshd ends its session a moment after ssh has exited.
   EXPECT_TRUE(WaitUntil([this] { return Sessions(0).empty(); }));
 }
 

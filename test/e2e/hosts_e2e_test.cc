@@ -1,4 +1,4 @@
-// One command starts a job on hosts with a real sshd each: what comes back, and how it ends.
+// One command starts a job on hosts with a real sshd each: its output, and how it ends.
 #include <unistd.h>
 
 #include <csignal>
@@ -24,7 +24,7 @@ using testing::MatchesRegex;
 using testing::Not;
 using testing::UnorderedElementsAre;
 
-// Says where it is, and stays.
+// Prints where it is, and stays.
 constexpr char kStays[] = "echo worker $RANK of $WORLD_SIZE is ready; sleep 10000 & wait";
 
 class HostsTest : public SshHostsTest {
@@ -100,9 +100,9 @@ TEST_F(HostsTest, RunsOfAllHostsAreListedAndWhoDoesNotAnswerIsNamed) {
   ExpectNothingLeft();
 }
 
-// `muster ps --hosts` waited for ever for a host that had answered, and on which `ps` then hung.
+// `muster ps --hosts` waited forever for a host that had answered and on which `ps` then hung.
 TEST_F(HostsTest, HostThatAnswersAndThenTellsNothingIsNamed) {
-  // What the second says is passed on, but for its news, which begin with 1a: that it has ended.
+  // Passes on what the second host says, except its exit, whose frames begin with 1a.
   const std::string shell = Write("shell", R"(#!/bin/sh
 [ $1 = second ] || exec sh -c "$2"
 sh -c "$2" | /usr/bin/python3 -c '
@@ -125,11 +125,11 @@ while (size := source.read(4)):
               "--launch-with=" + shell + " {host} {command}"},
              Environment());
   EXPECT_EQ(ps.Wait(), 1) << ps.err();
-  EXPECT_THAT(ps.err(), HasSubstr("muster ps: second has not told within 2 s\n"));
+  EXPECT_THAT(ps.err(), HasSubstr("muster ps: second has not reported within 2 s\n"));
   ExpectNothingLeft();
 }
 
-// `--timeout=3` took 10.5 s for a host that was silent, as it was tried three times.
+// `--timeout=3` took 10.5 s for a silent host, as it was tried three times.
 TEST_F(HostsTest, HostThatIsSilentIsAskedOnce) {
   const std::string link =
       Write("link", "#!/bin/sh\necho >> " + Path("tried") + "\nexec sleep 10000\n", 0755);
@@ -158,7 +158,7 @@ TEST_F(HostsTest, SecretAndScriptAreNotInAnybodysCommandLine) {
   ExpectNothingLeft();
 }
 
-// A musterd on the machine where the command is typed, which hosts meet with its user's token.
+// A musterd on the machine where the command is typed, which hosts reach with its user's token.
 TEST_F(HostsTest, NamedDaemonServesTheRendezvous) {
   ASSERT_NO_FATAL_FAILURE(MakeHosts(2));
   if (IsSkipped()) return;
@@ -179,7 +179,7 @@ TEST_F(HostsTest, NamedDaemonServesTheRendezvous) {
   ExpectNothingLeft();
 }
 
-// A login shell that prints something, and hosts that are reached by another way than ssh.
+// A login shell that prints something, and hosts that are reached by another command than ssh.
 TEST_F(HostsTest, AnotherCommandThanSshConnects) {
   const std::string shell =
       Write("shell", "#!/bin/sh\necho Welcome to $1\nexec sh -c \"$2\"\n", 0755);
@@ -209,9 +209,40 @@ TEST_F(HostsTest, LinkWithoutAnInputIsNamed) {
     argv.insert(argv.end(), {"--no-python", "true"});
     Command run(argv, Environment());
     EXPECT_EQ(run.Wait(), 3) << nothing;
-    EXPECT_TRUE(Contains(run.err(), "its input ended before a word was said")) << nothing;
+    EXPECT_TRUE(Contains(run.err(), "its input ended before anything was received")) << nothing;
     ExpectNothingLeft();
   }
+}
+
+// "My virtual environment is on all hosts, and the script ran under the system's Python."
+TEST_F(HostsTest, PythonOfTheCommandRunsTheScriptWhereTheHostHasIt) {
+  std::filesystem::create_directories(Path("venv/bin"));
+  const std::string python =
+      Write("venv/bin/python3", "#!/bin/sh\necho under venv: $2; echo $MUSTER_PYTHON\n", 0755);
+  const std::string script = Write("train.py", "");
+  const std::string link = Write("link", "#!/bin/sh\nPATH=/usr/bin:/bin exec sh -c \"$2\"\n", 0755);
+  const auto run = [&] {
+    std::vector<std::string> environment = Environment();
+    environment.push_back("PATH=" + Path("venv/bin") + ":/usr/bin:/bin");
+    environment.push_back("PYTHON_EXEC=");
+    return Command({MusterPath(), "run", "--hosts=127.0.0.1",
+                    "--launch-with=" + link + " {host} {command}", script},
+                   environment);
+  };
+  Command both = run();
+  EXPECT_EQ(both.Wait(), 0) << both.err();
+  EXPECT_EQ(both.out(), "[default0]:under venv: " + script + "\n[default0]:\n")
+      << "and workers have no variable of it";
+  EXPECT_FALSE(Contains(both.err(), "does not have")) << both.err();
+
+  // The host is this machine, so it loses its Python only after the command was checked.
+  Write("link", "#!/bin/sh\nrm -f " + python + "\nPATH=/usr/bin:/bin exec sh -c \"$2\"\n", 0755);
+  Command without = run();
+  const bool has_python = Succeeds({"sh", "-c", "PATH=/usr/bin:/bin command -v python3"});
+  EXPECT_EQ(without.Wait(), has_python ? 0 : 2) << without.err();
+  EXPECT_TRUE(Contains(without.err(), "this host does not have " + python +
+                                          ", the Python where the command was typed"));
+  ExpectNothingLeft();
 }
 
 TEST_F(HostsTest, HostWithoutMusterSaysSo) {
@@ -235,7 +266,7 @@ TEST_F(HostsTest, HostThatNeverAnswersIsGivenUp) {
   ExpectNothingLeft();
 }
 
-// Ctrl-C left behind what the way to a host had started beside the connection.
+// Ctrl-C left a process behind that the command to reach a host had started beside the connection.
 TEST_F(HostsTest, WhatTheWayToAHostLeavesBehindEndsWithIt) {
   const std::string link =
       Write("link", "#!/bin/sh\nsleep 10000 </dev/null >/dev/null 2>&1 &\nsh -c \"$2\"\n", 0755);
@@ -291,7 +322,7 @@ TEST_F(HostsTest, HostThatCannotBeReachedIsNamedWithSshsReason) {
   ExpectNothingLeft();
 }
 
-// A question of ssh's, which nobody can answer on many hosts at once.
+// ssh asks a question, which nobody can answer for many hosts at once.
 TEST_F(HostsTest, HostWhoseKeyIsNotKnownIsNamed) {
   ASSERT_NO_FATAL_FAILURE(MakeHosts(2));
   if (IsSkipped()) return;
@@ -323,7 +354,7 @@ TEST_F(HostsTest, HostBehindAnotherIsReachedAsTheUsersConfigurationSays) {
   ExpectNothingLeft();
 }
 
-// What is left of a connection is the user's: the master of those that ssh shares.
+// ssh's own shared connections, with their master process, are the user's and stay.
 TEST_F(HostsTest, ConnectionThatTheUsersConfigurationSharesIsUsedAndStays) {
   ASSERT_NO_FATAL_FAILURE(MakeHosts(1));
   if (IsSkipped()) return;
@@ -376,7 +407,7 @@ TEST_F(HostsTest, CtrlCReachesWorkersOnEveryHost) {
   ExpectNothingLeft();
 }
 
-// "muster stop killed my workers at once": the nodes on this machine had the signal twice.
+// "muster stop killed my workers at once": nodes on this machine got the signal twice.
 TEST_F(HostsTest, StopAsksEachNodeOnce) {
   const std::string link = Write("link", "#!/bin/sh\nexec sh -c \"$2\"\n", 0755);
   std::vector<std::string> argv = {MusterPath(),
@@ -420,8 +451,8 @@ TEST_F(HostsTest, NodeWhoseConnectionIsKilledIsStartedAgain) {
   ExpectNothingLeft();
 }
 
-// "docker exec hung with its machine, and the job waited for that node until somebody looked." Not
-// every way to a host notices by itself that there is nobody at its other end.
+// "docker exec hung with its machine, and the job waited for that node until I looked." Not every
+// command notices that its host is gone.
 TEST_F(HostsTest, HostThatFallsSilentIsStartedAgain) {
   const std::string shell = Write("shell", "#!/bin/sh\nexec sh -c \"$2\"\n", 0755);
   Daemon daemon = StartDaemon();
@@ -445,7 +476,7 @@ TEST_F(HostsTest, HostThatFallsSilentIsStartedAgain) {
   ExpectNothingLeft();
 }
 
-// Every line of all ranks arrives whole, however slowly it is read.
+// Every line of all ranks arrives complete, however slowly it is read.
 TEST_F(HostsTest, SlowReaderGetsEveryLine) {
   ASSERT_NO_FATAL_FAILURE(MakeHosts(4));
   if (IsSkipped()) return;
@@ -454,7 +485,7 @@ TEST_F(HostsTest, SlowReaderGetsEveryLine) {
                              "seq -f \"line %.0f of $RANK, which is long enough to fill pipes "
                              "and windows -----------------\" " +
                                  std::to_string(kLines));
-  // Until it is read, nothing moves: the pipes are full.
+  // Until it is read, everything blocks: the pipes are full.
   ASSERT_TRUE(run.WaitForOut("line 1 of 0"));
   EXPECT_EQ(run.Wait(), 0) << run.err();
   std::set<std::string> lines;
@@ -467,8 +498,8 @@ TEST_F(HostsTest, SlowReaderGetsEveryLine) {
   ExpectNothingLeft();
 }
 
-// A process of the launch tree: where it runs, what is in its command line, and what is said of its
-// end where somebody is left to say it.
+// A process of the launch tree: where it runs, what its command line contains, and what is reported
+// of its death if a process is left to report it.
 struct Victim {
   const char* name;
   int host;
@@ -487,7 +518,7 @@ TEST_P(KilledProcessTest, LeavesNothingOnAnyHost) {
   const std::vector<pid_t> found = Processes(GetParam().host, GetParam().part);
   ASSERT_FALSE(found.empty());
   for (const pid_t pid : found) kill(pid, SIGKILL);
-  // Where the job can go on it does, until it is told to end.
+  // The job continues where it can, until it is told to stop.
   if (run.WaitForErr(GetParam().said)) run.Signal(SIGTERM);
   EXPECT_NE(run.Wait(std::chrono::seconds(60)), std::nullopt) << run.err();
   ExpectNothingLeft();

@@ -1,9 +1,9 @@
-// The faults F1 to F16 of docs/faults.md in a job that one command started by ssh: the tree is a
-// chain, so that between the command and the last host there are two links, and what happens to a
-// host, a node or a worker at its end has to be dealt with, and told, across both. When a job is
-// over, nothing of it is left on any host.
+// The faults F1 to F16 of docs/faults.md in a job that one command started by ssh. The tree is a
+// chain: two links lie between the command and the last host, and faults of a host, a node or a
+// worker there must be handled and reported across both. When a job is over, nothing of it is left
+// on any host.
 //
-// What is measured there, by scripts/chaos.sh, is not asserted here.
+// scripts/chaos.sh measures; this test does not.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -23,8 +23,8 @@
 namespace muster::test {
 namespace {
 
-// Says where it is, and stays.
-constexpr char kStays[] =
+// Prints where it is, and stays.
+constexpr char kHostsFaultsStays[] =
     "echo worker $RANK of $WORLD_SIZE in round $MUSTER_ROUND after $TORCHELASTIC_RESTART_COUNT; "
     "sleep 10000 & wait";
 
@@ -40,7 +40,7 @@ class HostsFaultsTest : public SshHostsTest {
     return job;
   }
 
-  // The workers of a round have said where they are.
+  // The workers of a round have printed where they are.
   static testing::AssertionResult Run(Command& job, int workers, int round, int restarts) {
     for (int rank = 0; rank < workers; ++rank) {
       const std::string line = "worker " + std::to_string(rank) + " of " + std::to_string(workers) +
@@ -63,7 +63,7 @@ class HostsFaultsTest : public SshHostsTest {
     EXPECT_TRUE(WaitForProcesses(mark(), 0)) << ProcessesWith(mark()).size() << " are left";
   }
 
-  // The processes of the test on a host that are called so.
+  // The test's processes with that name on a host.
   std::vector<pid_t> Named(int host, const std::string& name) const {
     std::vector<pid_t> found;
     for (const pid_t pid : Processes(host, "")) {
@@ -88,11 +88,11 @@ class HostsFaultsTest : public SshHostsTest {
   // One of the host's workers.
   pid_t Worker(int host) const { return First(Named(host, "sh")); }
 
-  // 0 where there is none, to which Send sends nothing.
+  // 0 if there is none; Send then sends nothing.
   static pid_t First(const std::vector<pid_t>& pids) { return pids.empty() ? 0 : pids.front(); }
 
   static void Send(pid_t pid, int signal) {
-    // Numbers below 1 mean groups, or everybody.
+    // A pid below 1 would mean a group, or all processes.
     ASSERT_GT(pid, 1) << "there is no such process";
     ASSERT_EQ(kill(pid, signal), 0);
   }
@@ -101,7 +101,7 @@ class HostsFaultsTest : public SshHostsTest {
 // F1
 TEST_F(HostsFaultsTest, RankThatFailsRestartsTheJobOnAllHostsOnce) {
   auto job = StartJob({"--max-restarts=1"},
-                      std::string("[ $MUSTER_ROUND$RANK = 03 ] && exit 3; ") + kStays);
+                      std::string("[ $MUSTER_ROUND$RANK = 03 ] && exit 3; ") + kHostsFaultsStays);
   if (!job) return;
   EXPECT_TRUE(Run(*job, 6, 1, 1));
   EndJob(*job);
@@ -118,7 +118,7 @@ TEST_F(HostsFaultsTest, RankThatFailsForGoodIsNamedWithHostAndCode) {
 
 // F2
 TEST_F(HostsFaultsTest, RankThatIsKilledRestartsTheJobOnce) {
-  auto job = StartJob({"--max-restarts=1"}, kStays);
+  auto job = StartJob({"--max-restarts=1"}, kHostsFaultsStays);
   if (!job) return;
   ASSERT_TRUE(Run(*job, 6, 0, 0));
   Send(Worker(2), SIGKILL);
@@ -128,7 +128,7 @@ TEST_F(HostsFaultsTest, RankThatIsKilledRestartsTheJobOnce) {
 
 // F3
 TEST_F(HostsFaultsTest, RankThatIsStoppedIsNamedAndNothingIsRestarted) {
-  auto job = StartJob({"--max-restarts=1"}, kStays);
+  auto job = StartJob({"--max-restarts=1"}, kHostsFaultsStays);
   if (!job) return;
   ASSERT_TRUE(Run(*job, 6, 0, 0));
   const pid_t worker = Worker(2);
@@ -148,7 +148,7 @@ TEST_F(HostsFaultsTest, RankThatHangsLeavesEvidenceAndRestartsTheJobOnce) {
                std::string("[ $MUSTER_ROUND$RANK = 04 ] && python3 -c 'import os, socket; "
                            "socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b\"beat 4 7\", "
                            "os.environ[\"MUSTER_BEAT_SOCKET\"])'; ") +
-                   kStays);
+                   kHostsFaultsStays);
   if (!job) return;
   EXPECT_TRUE(job->WaitForErr("gave no sign of life for ")) << job->err();
   EXPECT_TRUE(Run(*job, 6, 1, 1));
@@ -174,7 +174,8 @@ TEST_F(HostsFaultsTest, RankThatCannotBeKilledIsNamedAndTheOthersGoOn) {
   const std::string group =
       "/sys/fs/cgroup/freezer/muster-hosts-faults-" + std::to_string(getpid());
   if (mkdir(group.c_str(), 0755) != 0) GTEST_SKIP() << "there is no freezer (control groups 1)";
-  auto job = StartJob({"--max-restarts=1", "--nnodes=2:3", "--shutdown-timeout=1"}, kStays);
+  auto job =
+      StartJob({"--max-restarts=1", "--nnodes=2:3", "--shutdown-timeout=1"}, kHostsFaultsStays);
   if (job) {
     EXPECT_TRUE(Run(*job, 6, 0, 0));
     const pid_t stuck = Worker(2);
@@ -208,7 +209,7 @@ TEST_F(HostsFaultsTest, WhatAWorkerLeavesBehindIsGoneBeforeTheNextRound) {
 // F8. "The agent of one node was killed for its memory, and the job went on without that host for
 // the rest of the night."
 TEST_F(HostsFaultsTest, NodeWhoseAgentIsKilledIsStartedAgain) {
-  auto job = StartJob({"--nnodes=2:3"}, kStays);
+  auto job = StartJob({"--nnodes=2:3"}, kHostsFaultsStays);
   if (!job) return;
   ASSERT_TRUE(Run(*job, 6, 0, 0));
   const pid_t worker = Worker(1);
@@ -225,7 +226,7 @@ TEST_F(HostsFaultsTest, NodeWhoseAgentIsKilledIsStartedAgain) {
 
 // "It ended with 137, and all it said was that a connection broke."
 TEST_F(HostsFaultsTest, KilledAgentThatServesTheRendezvousIsNamed) {
-  auto job = StartJob({}, kStays);
+  auto job = StartJob({}, kHostsFaultsStays);
   if (!job) return;
   ASSERT_TRUE(Run(*job, 6, 0, 0));
   Send(Agent(0), SIGKILL);
@@ -236,19 +237,19 @@ TEST_F(HostsFaultsTest, KilledAgentThatServesTheRendezvousIsNamed) {
 
 // F9
 TEST_F(HostsFaultsTest, NodeThatIsDrainedLeavesAndTheOthersGoOn) {
-  auto job = StartJob({"--nnodes=2:3"}, kStays);
+  auto job = StartJob({"--nnodes=2:3"}, kHostsFaultsStays);
   if (!job) return;
   ASSERT_TRUE(Run(*job, 6, 0, 0));
   Send(Agent(1), SIGTERM);
   EXPECT_TRUE(Run(*job, 4, 1, 0));
-  // The others start as soon as its workers are dead, which may be before it has ended itself.
+  // The others start once its workers are dead, perhaps before the node has exited.
   EXPECT_TRUE(WaitUntil([&] { return Agents(1).empty(); }));
   EndJob(*job);
 }
 
 // F10, F11
 TEST_F(HostsFaultsTest, NodeThatStandsStillForLongerThanItsLeaseComesBack) {
-  auto job = StartJob({"--nnodes=2:3"}, kStays);
+  auto job = StartJob({"--nnodes=2:3"}, kHostsFaultsStays);
   if (!job) return;
   ASSERT_TRUE(Run(*job, 6, 0, 0));
   const pid_t agent = Agent(2);
@@ -263,9 +264,9 @@ TEST_F(HostsFaultsTest, NodeThatStandsStillForLongerThanItsLeaseComesBack) {
   EndJob(*job);
 }
 
-// F12, F16. What started the host learns from its silence, within 20 s, that it is gone.
+// F12, F16. The process that started the host notices within 20 s of silence that it is gone.
 TEST_F(HostsFaultsTest, HostThatLosesPowerIsLeftOutAndStartedAgainWhenItIsBack) {
-  auto job = StartJob({"--nnodes=2:3"}, kStays);
+  auto job = StartJob({"--nnodes=2:3"}, kHostsFaultsStays);
   if (!job) return;
   ASSERT_TRUE(Run(*job, 6, 0, 0));
   SetCable(2, false);
@@ -279,7 +280,7 @@ TEST_F(HostsFaultsTest, HostThatLosesPowerIsLeftOutAndStartedAgainWhenItIsBack) 
 
 // F13
 TEST_F(HostsFaultsTest, HostWhoseCableIsPulledComesBackWithIt) {
-  auto job = StartJob({"--nnodes=2:3"}, kStays);
+  auto job = StartJob({"--nnodes=2:3"}, kHostsFaultsStays);
   if (!job) return;
   ASSERT_TRUE(Run(*job, 6, 0, 0));
   SetCable(2, false);
@@ -298,7 +299,7 @@ class OneWayLossTest : public HostsFaultsTest,
 TEST_P(OneWayLossTest, NodeIsLeftOutAndComesBack) {
   const auto& [host, from] = GetParam();
   if (!Succeeds({"sh", "-c", "command -v iptables"})) GTEST_SKIP() << "there is no iptables";
-  auto job = StartJob({"--nnodes=2:3"}, kStays);
+  auto job = StartJob({"--nnodes=2:3"}, kHostsFaultsStays);
   if (!job) return;
   ASSERT_TRUE(Run(*job, 6, 0, 0));
   const std::string rule = " INPUT -s 10.98.0." + std::to_string(from + 1) + " -j DROP";
@@ -316,9 +317,9 @@ INSTANTIATE_TEST_SUITE_P(Ways, OneWayLossTest, testing::Values(std::pair(0, 2), 
                                                                     : "NodeDoesNotHear");
                          });
 
-// What KilledProcessTest (hosts_e2e_test.cc) does not kill: one of each of these alone.
+// The processes that KilledProcessTest (hosts_e2e_test.cc) does not kill, one at a time.
 TEST_F(HostsFaultsTest, GuardThatIsKilledLeavesNothingBehind) {
-  auto job = StartJob({}, kStays);
+  auto job = StartJob({}, kHostsFaultsStays);
   if (!job) return;
   ASSERT_TRUE(Run(*job, 6, 0, 0));
   const std::vector<pid_t> guards = Named(2, "orphan-guard");
@@ -328,11 +329,11 @@ TEST_F(HostsFaultsTest, GuardThatIsKilledLeavesNothingBehind) {
 }
 
 TEST_F(HostsFaultsTest, SessionOfSshdThatIsKilledLeavesNothingBehind) {
-  auto job = StartJob({}, kStays);
+  auto job = StartJob({}, kHostsFaultsStays);
   if (!job) return;
   ASSERT_TRUE(Run(*job, 6, 0, 0));
   for (const pid_t pid : Sessions(1)) Send(pid, SIGKILL);
-  // Beyond it is the last host.
+  // The last host is beyond it.
   EXPECT_TRUE(job->WaitForErr("muster run: node2 was lost: ")) << job->err();
   EXPECT_TRUE(Run(*job, 6, 1, 0));
   EndJob(*job);

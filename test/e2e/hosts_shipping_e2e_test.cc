@@ -1,4 +1,4 @@
-// Hosts that have no Muster, or another build of it, are given the one that starts them.
+// Hosts without Muster, or with another build of it, get the one that starts them.
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // A host is a shell with a home and a PATH of its own, in which this program cannot be found at its
-// path; what it is like beyond that are programs in HOST/bin.
+// path; programs in HOST/bin change its behaviour.
 class HostsShippingTest : public E2eTest {
  protected:
   HostsShippingTest() {
@@ -28,7 +28,7 @@ class HostsShippingTest : public E2eTest {
               ":/usr/bin:/bin\nunset XDG_CACHE_HOME\n" +
               "exec sh -c \"$(printf %s \"$1\" | sed s,MUSTER,/nowhere,g)\"\n",
           0755);
-    // The name by which the wrapper finds it in the command.
+    // The wrapper recognizes the command by this name.
     fs::create_directories(Path("MUSTER"));
     fs::copy_file(MusterPath(), Path("MUSTER/muster"));
   }
@@ -42,7 +42,7 @@ class HostsShippingTest : public E2eTest {
     return Command(argv, Environment());
   }
 
-  // Whatever is in the host's cache.
+  // The files in the host's cache.
   std::vector<fs::path> Cached() const {
     std::vector<fs::path> found;
     std::error_code ignored;
@@ -63,7 +63,7 @@ TEST_F(HostsShippingTest, HostWithoutMusterIsGivenItOnce) {
   EXPECT_EQ(fs::status(cached[0]).permissions(), fs::perms::owner_all);
   EXPECT_TRUE(ReadAll(cached[0]) == ReadAll(Path("MUSTER/muster")));
 
-  // The second time nothing is sent: the host could not take it.
+  // The second time nothing is sent: the host could not accept it.
   Write("host/bin/gzip", "#!/bin/sh\nexit 1\n", 0755);
   Command second = StartThere();
   EXPECT_EQ(second.Wait(), 0) << second.err();
@@ -72,7 +72,7 @@ TEST_F(HostsShippingTest, HostWithoutMusterIsGivenItOnce) {
   EXPECT_TRUE(WaitForProcesses(mark(), 0));
 }
 
-// A byte that was changed on the way must not become a program.
+// A byte that changed on the way must not become part of a program.
 TEST_F(HostsShippingTest, ProgramThatComesDamagedIsNotKept) {
   Write("host/bin/gzip", "#!/bin/sh\n/bin/gzip \"$@\"; echo\n", 0755);
   Command run = StartThere();
@@ -85,13 +85,39 @@ TEST_F(HostsShippingTest, ProgramThatComesDamagedIsNotKept) {
   EXPECT_TRUE(WaitForProcesses(mark(), 0));
 }
 
-// Two containers with one home, whose shells have the same process number, and one of which broke
-// off: "first cannot be reached: muster: which x86_64?", in this run and in all that followed,
-// as half a program was in the cache.
+// The only message was "first cannot be reached: muster could not be put into ...".
+TEST_F(HostsShippingTest, HostThatCannotTakeItSaysWhy) {
+  Write("host/bin/gzip", "#!/bin/sh\necho 'gzip: stdout: No space left on device' >&2\nexit 1\n",
+        0755);
+  Command full = StartThere();
+  EXPECT_EQ(full.Wait(), 3) << full.err();
+  EXPECT_TRUE(Contains(full.err(), ": gzip: stdout: No space left on device\n"));
+
+  // As on a file system that is mounted noexec.
+  fs::remove(Path("host/bin/gzip"));
+  Write("host/bin/chmod", "#!/bin/sh\n", 0755);
+  Command noexec = StartThere();
+  EXPECT_EQ(noexec.Wait(), 3) << noexec.err();
+  EXPECT_TRUE(Contains(noexec.err(), ": it cannot be run there (noexec?): Permission denied\n"));
+  EXPECT_TRUE(Cached().empty());
+
+  fs::remove(Path("host/bin/chmod"));
+  fs::remove_all(Path("host/home/.cache"));
+  Write("host/home/.cache", "");
+  Command file = StartThere();
+  EXPECT_EQ(file.Wait(), 3) << file.err();
+  EXPECT_TRUE(Contains(file.err(), ": mkdir: cannot create directory "));
+  EXPECT_TRUE(Contains(file.err(), "Not a directory\n"));
+  EXPECT_TRUE(WaitForProcesses(mark(), 0));
+}
+
+// Two containers shared a home directory, their shells had the same pid, and one download broke
+// off, which left half a program in the cache: "first cannot be reached: muster: which x86_64?", in
+// this run and in all later ones.
 TEST_F(HostsShippingTest, HostThatSharesAHomeWritesIntoNobodysFile) {
   Command probe({"unshare", "--pid", "--fork", "true"}, Environment());
   if (probe.Wait() != 0) GTEST_SKIP() << "no process namespaces here";
-  // The second begins to fetch when the first has found its file right, and does not come far.
+  // The second starts to fetch once the first has verified its file, and breaks off.
   const std::string wait = "; do sleep 0.02; done\n";
   Write("container",
         "#!/bin/sh\n[ $2 = first ] || until [ -e " + Path("checked") + " ]" + wait +
@@ -125,14 +151,14 @@ TEST_F(HostsShippingTest, HostWithAnotherProcessorIsRefused) {
   Command run = StartThere();
   EXPECT_EQ(run.Wait(), 3) << run.err();
   EXPECT_TRUE(Contains(run.err(),
-                       "muster run: first cannot be reached: its processor is riscv64, "
-                       "and this muster is for "));
+                       "muster run: first cannot be reached: its processor is riscv64, but this "
+                       "muster is built for "));
   EXPECT_TRUE(Cached().empty());
   EXPECT_TRUE(WaitForProcesses(mark(), 0));
 }
 
 TEST_F(HostsShippingTest, NothingIsSentWhereThatIsForbidden) {
-  Command run = StartThere({"--no-ship"});
+  Command run = StartThere({"--no-copy"});
   EXPECT_EQ(run.Wait(), 3) << run.err();
   EXPECT_TRUE(Contains(run.err(),
                        "muster run: first cannot be reached: there is no muster there, neither in "
@@ -143,10 +169,10 @@ TEST_F(HostsShippingTest, NothingIsSentWhereThatIsForbidden) {
 
 class OtherBuildTest : public HostsShippingTest {
  protected:
-  // Puts a muster into the host's PATH that was built otherwise: its build id differs.
+  // Puts another build of muster into the host's PATH: its build id differs.
   void InstallAnotherBuild() {
     std::string program = ReadAll(MusterPath());
-    // The header of the note: name size 4, a SHA-1 of 20 bytes, NT_GNU_BUILD_ID, "GNU".
+    // The note's header: name size 4, a SHA-1 of 20 bytes, NT_GNU_BUILD_ID, "GNU".
     const std::string header("\4\0\0\0\24\0\0\0\3\0\0\0GNU\0", 16);
     const std::size_t at = program.find(header);
     ASSERT_NE(at, std::string::npos);
@@ -166,10 +192,10 @@ TEST_F(OtherBuildTest, IsReplacedForTheJob) {
 
 TEST_F(OtherBuildTest, IsRefusedWhereNothingIsSent) {
   ASSERT_NO_FATAL_FAILURE(InstallAnotherBuild());
-  Command run = StartThere({"--no-ship"});
+  Command run = StartThere({"--no-copy"});
   EXPECT_EQ(run.Wait(), 3) << run.err();
   EXPECT_TRUE(
-      Contains(run.err(), "muster run: first cannot be reached: muster is another build there"));
+      Contains(run.err(), "muster run: first cannot be reached: its muster is a different build"));
   EXPECT_TRUE(WaitForProcesses(mark(), 0));
 }
 

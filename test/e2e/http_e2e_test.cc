@@ -1,5 +1,5 @@
-// What `musterd --http` shows of jobs, to a program that asks as a scraper does: with the metrics
-// token, over HTTP, while a job fails, restarts and ends.
+// What `musterd --http` shows of jobs to a scraper with the metrics token, while a job fails,
+// restarts and ends.
 #include <csignal>
 #include <filesystem>
 #include <optional>
@@ -81,7 +81,7 @@ TEST_F(HttpTest, JobThatFailsRestartsAndEndsIsShownWithItsCause) {
   EXPECT_THAT(job, HasSubstr("exited with code 3 (restart 1 of 1)"));
   EXPECT_THAT(Get(token, "/api/v1/jobs/job8"), HasSubstr("404 "));
 
-  // The daemon is another after its death, and shows the job again.
+  // After its death another daemon runs, and shows the job again.
   const std::vector<pid_t> children = ChildrenOf(daemon_->pid());
   ASSERT_EQ(children.size(), 1u);
   kill(children.front(), SIGKILL);
@@ -186,7 +186,7 @@ TEST_F(HttpTest, OutputThatALogDidNotTakeIsCounted) {
 TEST_F(HttpTest, TokenIsNotSentOverANetwork) {
   Command run = StartAgent({"--standalone", "--http=0.0.0.0:9400"}, "true");
   EXPECT_EQ(run.Wait(), 2);
-  EXPECT_THAT(run.err(), HasSubstr("--http=0.0.0.0:9400 would have tokens sent over the network"));
+  EXPECT_THAT(run.err(), HasSubstr("--http=0.0.0.0:9400 would send tokens over the network"));
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ namespace muster::test {
 namespace {
 
 constexpr int kWorkers = 64;
-constexpr int kLinesPerWorker = 5000;
+constexpr int kLinesPerWorker = 2500;
 
 class LogFloodTest : public E2eTest {
  protected:
@@ -68,7 +68,7 @@ TEST_F(LogFloodTest, NothingIsLostAndTheAgentStaysSmall) {
   Write("go", "");
   EXPECT_EQ(agent.Wait(), 0) << agent.err();
 
-  // Every line of the console is a whole one, and each worker's come in order.
+  // Every line on the console is complete, and each worker's lines are in order.
   std::vector<int> shown(kWorkers, 0);
   std::istringstream console(agent.out());
   for (std::string line; std::getline(console, line);) {

@@ -15,7 +15,7 @@ constexpr std::chrono::seconds kDeadline(240);
 
 struct Case {
   const char* script;
-  // What each rank prints behind "rank R of 4: ".
+  // What each rank prints after "rank R of 4: ".
   const char* said;
 };
 
@@ -28,7 +28,7 @@ class PythonTorchTest : public E2eTest {
     }
   }
 
-  // Runs the script on two agents that meet at `port`, with these flags beside.
+  // Runs the script on two agents that meet at `port`, with these additional flags.
   void ExpectAllRanksSay(const Case& c, const std::vector<std::string>& flags,
                          bool static_ranks = false) {
     const HeldPort port;
@@ -44,8 +44,7 @@ class PythonTorchTest : public E2eTest {
       }
       arguments.insert(arguments.end(), flags.begin(), flags.end());
       arguments.push_back(std::string("test/e2e/torch/") + c.script);
-      // Gloo and TensorPipe would look for the address that this machine's name has, which may be
-      // none.
+      // Gloo and TensorPipe would look for the address of this machine's name, which may have none.
       agents.push_back(StartMuster(arguments, {"PYTHON_EXEC=/usr/bin/python3",
                                                "GLOO_SOCKET_IFNAME=lo", "TP_SOCKET_IFNAME=lo"}));
     }
@@ -55,8 +54,7 @@ class PythonTorchTest : public E2eTest {
       out += agent.out();
     }
     for (int rank = 0; rank < 4; ++rank) {
-      // Python writes the end of a line by itself, so the ends of two ranks' lines may come
-      // together.
+      // Python writes line ends separately, so those of two ranks may come together.
       EXPECT_TRUE(Contains(out, "rank " + std::to_string(rank) + " of 4: " + c.said));
     }
   }
@@ -64,11 +62,17 @@ class PythonTorchTest : public E2eTest {
 
 constexpr Case kAllReduce = {"all_reduce.py", "sum 10"};
 constexpr Case kCollectives = {"collectives.py", "collectives are right"};
+constexpr Case kLargeValue = {"large_value.py", "16 MiB are right"};
 constexpr Case kRpc = {"rpc.py", "rpc is right"};
 constexpr Case kDdpRestart = {"ddp_restart.py", "20 steps in attempt 1, all ranks alike"};
 
 TEST_F(PythonTorchTest, CollectivesGroupsAndObjects) {
   ExpectAllRanksSay(kCollectives, {});
+}
+
+// The connection of a rank that set a value above 8 MiB was closed.
+TEST_F(PythonTorchTest, LargeValuesInTheStore) {
+  ExpectAllRanksSay(kLargeValue, {});
 }
 
 TEST_F(PythonTorchTest, RemoteProcedureCalls) {

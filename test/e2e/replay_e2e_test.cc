@@ -1,4 +1,4 @@
-// `muster replay` of the logs that real runs have just written.
+// `muster replay` of logs that real runs have just written.
 #include <csignal>
 #include <string>
 #include <vector>
@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "base/json.h"
-#include "launcher/report/event_schema.h"
+#include "launcher/replay/event_file.h"
 #include "test/e2e/e2e_fixture.h"
 #include "test/support/temp_dir.h"
 
@@ -28,7 +28,7 @@ class ReplayTest : public E2eTest {
     return {code, command.out(), command.err()};
   }
 
-  // Each line of the log fits the schema.
+  // Each line of the log matches the schema.
   void ExpectSchema(const std::string& name) const {
     for (const std::string& line : Lines(ReadAll(Path(name)))) {
       const absl::Status status =
@@ -66,7 +66,7 @@ TEST_F(ReplayTest, WorkerThatFailsOnOneOfTwoNodes) {
       Contains(told.out, "job 'job7' succeeded: 4 workers on 2 nodes, 2 rounds, 1 restart"));
   EXPECT_TRUE(Contains(told.out, " exited with code 7 (restart 1 of 1)\n"));
   EXPECT_TRUE(Contains(told.out, "\n0 to 1 "));
-  // Of loopback's two nodes neither is missing, moved or killed.
+  // Neither of loopback's two nodes is missing, shifted or killed.
   EXPECT_EQ(told.out.find("note:"), std::string::npos) << told.out;
 
   const std::string page = ReadAll(Path("page.html"));
@@ -77,7 +77,7 @@ TEST_F(ReplayTest, WorkerThatFailsOnOneOfTwoNodes) {
   EXPECT_GT(trace["traceEvents"].size(), 20u);
 }
 
-// A node that is killed leaves a log without an end, and the others' logs say what became of it.
+// A killed node leaves a log without an end, and the others' logs say what happened to it.
 TEST_F(ReplayTest, NodeThatIsKilled) {
   const Daemon daemon = StartDaemon();
   const std::string script = "echo up; while [ ! -e " + Path("done") + " ]; do sleep 0.05; done";
@@ -102,8 +102,8 @@ TEST_F(ReplayTest, NodeThatIsKilled) {
   EXPECT_EQ(told.code, 0) << told.err;
   EXPECT_TRUE(Contains(told.out, "was lost"));
   EXPECT_TRUE(Contains(told.out,
-                       "note: the logs of these nodes end in the middle of a round, as those of "
-                       "nodes that were killed do: "));
+                       "note: the logs of these nodes end in the middle of a round, as happens "
+                       "when a node is killed: "));
 
   const Result half = Replay({Path("stays")});
   EXPECT_EQ(half.code, 0) << half.err;
@@ -117,7 +117,6 @@ TEST_F(ReplayTest, MistakesAreOneSentence) {
     EXPECT_EQ(result.out, "");
     EXPECT_EQ(result.err, "muster replay: " + sentence + "\n");
   };
-  expect({}, "no event log is named; give the files that muster run --event-log=FILE has written");
   expect({"/no/such/file"}, "read the event log /no/such/file: No such file or directory");
   const std::string newer = Write("newer", R"({"event":"log_opened","version":2,"muster":"9.0.0"})"
                                            "\n");

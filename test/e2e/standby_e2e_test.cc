@@ -1,6 +1,7 @@
-// Daemons that stand by for one another over an etcd: whichever dies, running jobs do not notice.
+// Standby daemons over one etcd: whichever dies, running jobs do not notice.
 #include <chrono>
 #include <csignal>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,7 +15,7 @@
 namespace muster::test {
 namespace {
 
-constexpr char kFollows[] = "standing by, with all that is remembered in memory: ";
+constexpr char kFollows[] = "standing by, with all state in memory: ";
 
 class StandbyTest : public E2eTest {
  protected:
@@ -30,10 +31,10 @@ class StandbyTest : public E2eTest {
     ASSERT_TRUE(etcd_->WaitForErr("ready to serve client requests")) << etcd_->err();
   }
 
-  // Of etcd's space; 0: as it is by default.
+  // etcd's space; 0: its default.
   virtual int QuotaBytes() const { return 0; }
 
-  // Of a transaction.
+  // Per transaction.
   virtual int MostOperations() const { return 128; }
 
   std::string State() const { return "etcd://" + etcd_port_.endpoint() + "/jobs"; }
@@ -84,7 +85,7 @@ TEST_F(StandbyTest, WorkersRunThroughWhenTheLeaderAndItsKeeperAreKilled) {
   StartDaemon(other_);
   ASSERT_TRUE(other_.process->WaitForErr("standing by; ")) << other_.process->err();
   ASSERT_TRUE(other_.process->WaitForErr(kFollows)) << other_.process->err();
-  // All of this is after what it has read, and only told by the watch.
+  // All of this comes after what it has read, and only through the watch.
   Command agent = StartAgent(Flags(), WaitsFor("end"));
   Command peer = StartAgent(Flags(), WaitsFor("end"));
   ASSERT_TRUE(agent.WaitForOut("rank ") && peer.WaitForOut("rank ")) << agent.err() << peer.err();
@@ -99,7 +100,7 @@ TEST_F(StandbyTest, WorkersRunThroughWhenTheLeaderAndItsKeeperAreKilled) {
   ASSERT_TRUE(agent.WaitForErr("reconnected to the rendezvous")) << agent.err();
   ASSERT_TRUE(peer.WaitForErr("reconnected to the rendezvous")) << peer.err();
 
-  // And back again; this time the daemon is told to end.
+  // And back again; this time the daemon is told to stop.
   StartDaemon(one_);
   ASSERT_TRUE(one_.process->WaitForErr("standing by; ")) << one_.process->err();
   ASSERT_TRUE(one_.process->WaitForErr(kFollows)) << one_.process->err();
@@ -164,7 +165,7 @@ TEST_F(StandbyTest, WhoFollowsLogsGoesOnWithTheNextLeader) {
   EXPECT_EQ(Lines(logs.out()).size(), 6u) << logs.out();
 }
 
-// A leader that was stopped finds that it was followed, and does not serve beside its successor.
+// A leader that was stopped finds that it was replaced, and does not serve beside its successor.
 TEST_F(StandbyTest, LeaderThatStoodStillStandsByAfterwards) {
   StartDaemon(one_);
   ASSERT_TRUE(one_.process->WaitForErr("leading, after")) << one_.process->err();
@@ -188,8 +189,8 @@ TEST_F(StandbyTest, LeaderThatStoodStillStandsByAfterwards) {
   EXPECT_EQ(Lines(agent.out()).size(), 1u) << agent.out();
 }
 
-// What tools ask for is answered by the daemon that leads, wherever that is in the list; and what
-// was written before a daemon died is read from the next.
+// The leader answers tools, wherever it is in the list of endpoints; what was written before a
+// daemon died is read from the next.
 TEST_F(StandbyTest, ToolsFindTheLeaderAndWhatWasWrittenIsThere) {
   StartDaemon(other_);
   ASSERT_TRUE(other_.process->WaitForErr("leading, after")) << other_.process->err();
@@ -207,7 +208,7 @@ TEST_F(StandbyTest, ToolsFindTheLeaderAndWhatWasWrittenIsThere) {
   };
   const auto set = kv({"set", "epoch", "7"});
   EXPECT_EQ(set->Wait(), 0) << set->err();
-  // Waits over the change.
+  // Waits across the change.
   const auto waits = kv({"get", "later", "--timeout=60"});
   other_.process->Signal(SIGKILL);
   EXPECT_EQ(other_.process->Wait(), -SIGKILL);
@@ -224,8 +225,8 @@ TEST_F(StandbyTest, ToolsFindTheLeaderAndWhatWasWrittenIsThere) {
   EXPECT_EQ(peer.Wait(), 0) << peer.err();
 }
 
-// "I added tenants for a course, and the daemon that led lost the lead; so did the next one, after
-// seconds in which it did not serve."
+// "I added tenants for a course, and the leader lost its lease; so did the next one, after seconds
+// in which it did not serve."
 TEST_F(StandbyTest, SixtyTenantsThatComeAtOnceCostNeitherTheLeadNorARunningJob) {
   const auto file_of = [this](int tenant) {
     return Path("tokens/tenant" + std::to_string(tenant));
@@ -251,12 +252,12 @@ TEST_F(StandbyTest, SixtyTenantsThatComeAtOnceCostNeitherTheLeadNorARunningJob) 
   ASSERT_TRUE(agent.WaitForOut("rank ") && peer.WaitForOut("rank ")) << agent.err() << peer.err();
 
   for (int tenant = 1; tenant <= 60; ++tenant) add(tenant);
-  // New connections wait while contexts of TLS are made, and their clients not as long.
+  // New connections wait while TLS contexts are created, longer than their clients do.
   ASSERT_TRUE(WaitUntil([&] { return status(1)->Wait() == 0; }, std::chrono::seconds(60)));
   std::vector<std::unique_ptr<Command>> all;
   for (int tenant = 0; tenant <= 60; ++tenant) all.push_back(status(tenant));
   for (int tenant = 0; tenant <= 60; ++tenant) {
-    // It gives up after ten seconds, which so many at once may need on a busy machine.
+    // It gives up after ten seconds, which so many clients at once may take on a busy machine.
     const bool answered =
         all[tenant]->Wait() == 0 || WaitUntil([&] { return status(tenant)->Wait() == 0; });
     EXPECT_TRUE(answered) << all[tenant]->err();
@@ -276,7 +277,7 @@ TEST_F(StandbyTest, SixtyTenantsThatComeAtOnceCostNeitherTheLeadNorARunningJob) 
 
 // A stop was marked as failed: the daemon had just been elected.
 TEST_F(StandbyTest, DaemonThatIsToldToEndWhileItMakesItselfReadyEndsInGoodOrder) {
-  // What TLS needs of so many takes a second.
+  // TLS contexts for so many take a second.
   for (int tenant = 0; tenant < 45; ++tenant) {
     Command token({MusterPath(), "token", "new", Path("tokens/t" + std::to_string(tenant))});
     ASSERT_EQ(token.Wait(), 0) << token.err();
@@ -316,6 +317,77 @@ TEST_F(StandbyTest, DaemonWaitsForAnEtcdThatDoesNotAnswerAndSaysSo) {
   EXPECT_TRUE(one_.process->WaitForErr("leading, after")) << one_.process->err();
 }
 
+class EtcdUsersTest : public StandbyTest {
+ protected:
+  void SetUp() override {
+    StandbyTest::SetUp();
+    Ctl({"user", "add", "root:pw"});
+    Ctl({"user", "grant-role", "root", "root"});
+    Ctl({"role", "add", "muster"});
+    Ctl({"role", "grant-permission", "muster", "--prefix=true", "readwrite", "/jobs/"});
+    AddUser("former");
+    Ctl({"auth", "enable"});
+  }
+
+  void Ctl(const std::vector<std::string>& words) const {
+    std::vector<std::string> argv = {"/usr/bin/env", "ETCDCTL_API=3", "etcdctl",
+                                     "--endpoints=" + etcd_port_.endpoint()};
+    argv.insert(argv.end(), words.begin(), words.end());
+    Command etcdctl(argv);
+    ASSERT_EQ(etcdctl.Wait(), 0) << etcdctl.err();
+  }
+  void AddUser(const std::string& password) const {
+    Ctl({"--user=root:pw", "user", "add", "muster:" + password});
+    Ctl({"--user=root:pw", "user", "grant-role", "muster", "muster"});
+  }
+
+  // As an editor, a secret manager or Kubernetes does it: a new file replaces the old one.
+  void WritePassword(const std::string& password) const {
+    std::filesystem::rename(Write("secrets/next", password + "\n", 0600), Path("secrets/password"));
+  }
+
+  std::string Figures(const HeldPort& http) const {
+    Command get({"python3", "-c",
+                 "import sys, urllib.request\n"
+                 "print(urllib.request.urlopen(sys.argv[1]).read().decode())",
+                 "http://" + http.endpoint() + "/metrics"});
+    get.Wait();
+    return get.out();
+  }
+  bool Shows(const HeldPort& http, const std::string& line) const {
+    return WaitUntil([&] { return Contains(Figures(http), line); });
+  }
+};
+
+// "We changed the password of etcd's user. Months later the leader's machine died, and no daemon
+// took over: none of the standbys had been able to log in since, and none had reported it."
+TEST_F(EtcdUsersTest, StandbyComesBackWithTheNewPasswordAndSaysUntilThenThatItIsRefused) {
+  std::filesystem::create_directory(Path("secrets"));
+  WritePassword("former");
+  const std::vector<std::string> user = {"--insecure", "--etcd-user=muster",
+                                         "--etcd-password-file=" + Path("secrets/password")};
+  HeldPort http;
+  std::vector<std::string> shown = user;
+  shown.push_back("--http=" + http.endpoint());
+  StartDaemon(one_, user);
+  ASSERT_TRUE(one_.process->WaitForErr("leading, after")) << one_.process->err();
+  StartDaemon(other_, shown);
+  ASSERT_TRUE(other_.process->WaitForErr(kFollows)) << other_.process->err();
+  EXPECT_TRUE(Shows(http, "\nmuster_standby_follows 1\n")) << Figures(http);
+
+  Ctl({"--user=root:pw", "user", "delete", "muster"});
+  AddUser("later");
+  ASSERT_TRUE(other_.process->WaitForErr("cannot lead: etcd: ")) << other_.process->err();
+  EXPECT_TRUE(Shows(http, "\nmuster_standby_follows 0\n")) << Figures(http);
+
+  WritePassword("later");
+  EXPECT_TRUE(Shows(http, "\nmuster_standby_follows 1\n")) << other_.process->err();
+  one_.process->Signal(SIGKILL);
+  EXPECT_EQ(one_.process->Wait(), -SIGKILL);
+  EXPECT_TRUE(other_.process->WaitForErr("leading, after")) << other_.process->err();
+  EXPECT_TRUE(Shows(http, "\nmuster_jobs{")) << Figures(http);
+}
+
 class SmallTransactionsTest : public StandbyTest {
   int MostOperations() const override { return 100; }
 };
@@ -330,10 +402,10 @@ TEST_F(SmallTransactionsTest, EtcdWhoseTransactionsAreTooSmallIsRefusedAtTheStar
                "musterd: etcd: etcdserver: too many operations in txn request; Muster needs etcd's "
                "--max-txn-ops and --max-request-bytes to be no less than their defaults\n"))
       << one_.process->err();
-  EXPECT_FALSE(Contains(one_.process->err(), "starting it again")) << one_.process->err();
+  EXPECT_FALSE(Contains(one_.process->err(), "restarting it")) << one_.process->err();
 }
 
-// A daemon of another version has written it.
+// A daemon of another version wrote it.
 TEST_F(StandbyTest, JournalOfALaterFormatIsRefusedInOneSentence) {
   Command put({"/usr/bin/env", "ETCDCTL_API=3", "etcdctl", "--endpoints=" + etcd_port_.endpoint(),
                "put", "/jobs/format", "2"});

@@ -1,6 +1,4 @@
 // Workers' reports of their steps, and which of them slows the others down.
-#include <unistd.h>
-
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -17,12 +15,6 @@ namespace muster::test {
 namespace {
 
 using Json = nlohmann::json;
-
-std::string HostName() {
-  char name[256] = {};
-  ::gethostname(name, sizeof name - 1);
-  return name;
-}
 
 class StepsTest : public E2eTest {
  protected:

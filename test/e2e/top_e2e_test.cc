@@ -1,5 +1,5 @@
-// `muster top` on a real terminal (tmux), 80 x 24 and without colours unless a test is about
-// others.
+// `muster top` on a real terminal (tmux), 80 x 24 and without colours unless a test needs others.
+#include <algorithm>
 #include <csignal>
 #include <fstream>
 #include <optional>
@@ -48,7 +48,7 @@ class TopTest : public E2eTest {
   std::string Until(const std::string& file) const {
     return "while ! test -e " + Path(file) + "; do sleep 0.02; done";
   }
-  // Its process id; -1: there is none.
+  // Its pid; -1 if there is none.
   pid_t TopProcess() const {
     for (const pid_t pid : ProcessesWith(mark())) {
       std::ifstream file("/proc/" + std::to_string(pid) + "/cmdline");
@@ -66,7 +66,7 @@ class TopTest : public E2eTest {
 TEST_F(TopTest, JobFailsRestartsAndEndsWhileOneLooks) {
   Tmux terminal = Terminal();
   terminal.Enter("TERM=vt100 " + Top());
-  ASSERT_TRUE(terminal.Shows("no jobs are there")) << terminal.Text();
+  ASSERT_TRUE(terminal.Shows("there are no jobs")) << terminal.Text();
   Command agent = StartJob("job7", {"--max-restarts=1"},
                            "[ $RANK$TORCHELASTIC_RESTART_COUNT = 20 ] && { " + Until("fail") +
                                "; exit 3; }; " + Until("end"));
@@ -77,7 +77,7 @@ TEST_F(TopTest, JobFailsRestartsAndEndsWhileOneLooks) {
   ASSERT_TRUE(terminal.Shows("     0  rrRr")) << terminal.Text();
   EXPECT_THAT(terminal.Text(), HasSubstr("over: rank 2 on host "));
   EXPECT_THAT(terminal.Text(), HasSubstr("exited with code 3 (restart 1 of 1)"));
-  EXPECT_THAT(terminal.Text(), HasSubstr("1 of 1 restarts"));
+  EXPECT_THAT(terminal.Text(), HasSubstr("restarts 1 of 1"));
   terminal.Press("l");
   terminal.Press("Right");
   ASSERT_TRUE(terminal.Shows("> rank 2 on ")) << terminal.Text();
@@ -88,7 +88,7 @@ TEST_F(TopTest, JobFailsRestartsAndEndsWhileOneLooks) {
   ASSERT_TRUE(terminal.Shows("[ROUNDS]")) << terminal.Text();
   Write("end", "");
   EXPECT_EQ(agent.Wait(), 0) << agent.err();
-  ASSERT_TRUE(terminal.Shows("job7  ended  round 1")) << terminal.Text();
+  ASSERT_TRUE(terminal.Shows("job7  succeeded  round 1")) << terminal.Text();
   terminal.Press("q");
   EXPECT_TRUE(terminal.Shows("ready>")) << terminal.Text();
 }
@@ -105,7 +105,7 @@ TEST_F(TopTest, WhatARankPrintsIsReadBesideTheGridAndThroughARestart) {
           Until("fail") + "; exit 3; }; " + Until("end"));
   ASSERT_TRUE(daemon_->WaitForErr("started 2 workers")) << agent.err();
   terminal.Enter("TERM=vt100 " + Top("job7"));
-  // Before the job is known there is nobody whose output could be chosen.
+  // Before the job is known there is no rank to select.
   ASSERT_TRUE(terminal.Shows("> rank 0 on ")) << terminal.Text();
   EXPECT_THAT(terminal.Text(), HasSubstr("o output"));
   terminal.Press("o");
@@ -121,7 +121,7 @@ TEST_F(TopTest, WhatARankPrintsIsReadBesideTheGridAndThroughARestart) {
   ASSERT_TRUE(terminal.Shows("-- round 1 begins: rank 1 on host ")) << terminal.Text();
   ASSERT_TRUE(terminal.Shows("   attempt 1 of 1\n")) << terminal.Text();
   terminal.Press("p");
-  ASSERT_TRUE(terminal.Shows("-- this is all that rank 1 printed in the round before"))
+  ASSERT_TRUE(terminal.Shows("-- end of what rank 1 printed in the round before"))
       << terminal.Text();
   EXPECT_THAT(terminal.Text(), HasSubstr("   attempt 0 of 1\n"));
   EXPECT_THAT(terminal.Text(), Not(HasSubstr("attempt 1 of 1")));
@@ -142,7 +142,7 @@ TEST_F(TopTest, WhatARankPrintsIsReadBesideTheGridAndThroughARestart) {
   EXPECT_TRUE(terminal.Shows("ready>")) << terminal.Text();
 }
 
-// "I had scrolled to the traceback, the daemon was updated, and the pane began anew."
+// "I had scrolled to the traceback, the daemon was updated, and the pane started over."
 TEST_F(TopTest, OutputGoesOnWhereItWasWhenTheDaemonIsBack) {
   Command agent = StartJob(
       "job7", {"--nproc-per-node=1", "--redirects=3", "--log-dir=" + Path("logs")},
@@ -188,33 +188,36 @@ TEST_F(TopTest, HowFarRanksHaveComeIsShownWhereTheirWorkersTell) {
                            "os.environ[\"MUSTER_BEAT_SOCKET\"])'; " +
                                Until("end"));
   ASSERT_TRUE(daemon_->WaitForErr("started 2 workers")) << agent.err();
+  // As wide as the column's heading at least.
+  std::string host = HostName();
+  host.resize(std::max(host.size(), std::string("HOST").size()), ' ');
   Tmux terminal = Terminal();
   terminal.Enter(Top("job7"));
   ASSERT_TRUE(terminal.Shows("local rank 0: running, step 1213, loss 0.25")) << terminal.Text();
   terminal.Press("Right");
   terminal.Press("Tab");
   terminal.Press("Tab");
-  ASSERT_TRUE(terminal.Shows("> 1     1213  0.25")) << terminal.Text();
-  EXPECT_THAT(terminal.Text(), HasSubstr("  RANK  STEP  LOSS  BEHIND"));
+  ASSERT_TRUE(terminal.Shows("> 1     " + host + "  1213  0.25")) << terminal.Text();
+  EXPECT_THAT(terminal.Text(), HasSubstr("  STEP  LOSS  STRAGGLER"));
   Write("end", "");
   EXPECT_EQ(agent.Wait(), 0) << agent.err();
   terminal.Press("q");
   EXPECT_TRUE(terminal.Shows("ready>")) << terminal.Text();
 }
 
-// A terminal that stays without echo, or on another screen, has to be closed.
+// A terminal left without echo, or on the alternate screen, is unusable.
 TEST_F(TopTest, HoweverItEndsTheTerminalIsAsItWas) {
   Tmux terminal = Terminal();
   const auto ends = [&](const std::string& name, const std::string& code, auto end) {
-    // What is typed is not yet what is printed.
+    // The typed text differs from the printed one.
     terminal.Enter("clear; stty -g >" + Path("before") + "; " + Top() + "; echo " + name +
                    "=$?; stty -g >" + Path("after") + "; cmp " + Path("before") + " " +
                    Path("after") + " && echo " + name + "=\"same\"");
-    ASSERT_TRUE(terminal.Shows("no jobs are there")) << terminal.Text();
+    ASSERT_TRUE(terminal.Shows("there are no jobs")) << terminal.Text();
     end();
     ASSERT_TRUE(terminal.Shows(name + "=same\n")) << terminal.Text();
     EXPECT_THAT(terminal.Text(), HasSubstr(name + "=" + code + "\n"));
-    EXPECT_THAT(terminal.Text(), Not(HasSubstr("no jobs are there")));
+    EXPECT_THAT(terminal.Text(), Not(HasSubstr("there are no jobs")));
     EXPECT_THAT(terminal.Text(), HasSubstr("ready>"));
   };
   ends("quit", "0", [&] { terminal.Press("q"); });
@@ -226,13 +229,13 @@ TEST_F(TopTest, HoweverItEndsTheTerminalIsAsItWas) {
 TEST_F(TopTest, StoppedItLeavesTheTerminalAndContinuedItTakesItAgain) {
   Tmux terminal = Terminal();
   terminal.Enter(Top());
-  ASSERT_TRUE(terminal.Shows("no jobs are there")) << terminal.Text();
+  ASSERT_TRUE(terminal.Shows("there are no jobs")) << terminal.Text();
   terminal.Press("C-z");
   ASSERT_TRUE(terminal.Shows("ready>")) << terminal.Text();
   terminal.Enter("echo mean$((1 + 1))while");
   ASSERT_TRUE(terminal.Shows("mean2while")) << terminal.Text();
   terminal.Enter("fg");
-  ASSERT_TRUE(terminal.Shows("no jobs are there")) << terminal.Text();
+  ASSERT_TRUE(terminal.Shows("there are no jobs")) << terminal.Text();
   terminal.Press("q");
   EXPECT_TRUE(terminal.Shows("mean2while")) << terminal.Text();
 }
@@ -246,7 +249,7 @@ TEST_F(TopTest, DaemonDiesAndComesBackWhileOneLooks) {
   ASSERT_TRUE(terminal.Shows("rrrr")) << terminal.Text();
   const std::vector<pid_t> children = ChildrenOf(daemon_->pid());
   ASSERT_EQ(children.size(), 1u);
-  // Until it is let go on, nobody starts the daemon again.
+  // The stopped keeper does not restart the daemon until it is continued.
   daemon_->Signal(SIGSTOP);
   kill(children.front(), SIGKILL);
   ASSERT_TRUE(terminal.Shows("trying again")) << terminal.Text();
@@ -257,7 +260,7 @@ TEST_F(TopTest, DaemonDiesAndComesBackWhileOneLooks) {
   ASSERT_TRUE(terminal.Shows("job7  running")) << terminal.Text();
   Write("end", "");
   EXPECT_EQ(agent.Wait(), 0) << agent.err();
-  ASSERT_TRUE(terminal.Shows("job7  ended")) << terminal.Text();
+  ASSERT_TRUE(terminal.Shows("job7  succeeded")) << terminal.Text();
   terminal.Press("q");
   EXPECT_TRUE(terminal.Shows("ready>")) << terminal.Text();
 }
@@ -323,10 +326,10 @@ TEST_F(TopTest, WhereItCannotDrawItSaysSo) {
 TEST_F(TopTest, ItWaitsForEventsAndForNothingElse) {
   Tmux terminal = Terminal();
   terminal.Enter(Top());
-  ASSERT_TRUE(terminal.Shows("no jobs are there")) << terminal.Text();
+  ASSERT_TRUE(terminal.Shows("there are no jobs")) << terminal.Text();
   const pid_t top = TopProcess();
   ASSERT_GT(top, 0);
-  // Its terminal is gone, and it ends without a word, and above all without taking a processor.
+  // Its terminal is gone: it exits silently, and above all does not spin.
   terminal.Kill();
   EXPECT_TRUE(WaitUntil([&] { return kill(top, 0) != 0; }));
 }

@@ -1,5 +1,5 @@
-// A rank of muster-train stands still and the others wait for it: the launcher says in which
-// operation each of them is, whoever ends the job.
+// A rank of muster-train stands still and the others wait for it: the launcher names the operation
+// of each, whichever process ends the job.
 #include <csignal>
 #include <regex>
 #include <string>
@@ -13,7 +13,7 @@ namespace muster::test {
 namespace {
 
 // Processes that load LibTorch, on a machine that may have one slow core.
-constexpr std::chrono::seconds kDeadline(240);
+constexpr std::chrono::seconds kTrainingHangDeadline(240);
 
 // "rank 0 waits in all-reduce 812 in shared memory (fc1.weight) for 3 s; rank 1 left all-reduce 811
 // (fc1.weight) 3 s ago". Rank 1 may have been stopped in the operation that rank 0 waits in.
@@ -27,7 +27,7 @@ testing::AssertionResult SaysWhere(const std::string& text) {
   return testing::AssertionFailure() << "no operations in:\n" << text;
 }
 
-// What the report says of them: the one field whose name leaves no room before the colon.
+// The report's text on them: the one field whose name leaves no space before the colon.
 std::string Operations(const std::string& report) {
   const std::string name = "\n  operations: ";
   const std::size_t start = report.find(name);
@@ -37,7 +37,7 @@ std::string Operations(const std::string& report) {
 
 class TrainingHangTest : public E2eTest, public testing::WithParamInterface<std::string> {
  protected:
-  // Two ranks train until rank 1 is stopped in the midst of it.
+  // Two ranks train until rank 1 is stopped meanwhile.
   Command TrainUntilOneStops(const std::vector<std::string>& flags, const std::string& more) {
     std::vector<std::string> all = {"--nproc-per-node=2", "--log-dir=" + Path("logs")};
     all.insert(all.end(), flags.begin(), flags.end());
@@ -48,7 +48,7 @@ class TrainingHangTest : public E2eTest, public testing::WithParamInterface<std:
     Command stop({"sh", "-c",
                   "until [ \"$(wc -l <" + Path("loss") + " 2>/dev/null || echo 0)\" -ge 5 ]; " +
                       "do sleep 0.02; done; kill -STOP $(cat " + Path("pid") + ".1)"});
-    EXPECT_EQ(stop.Wait(kDeadline), 0) << agent.err();
+    EXPECT_EQ(stop.Wait(kTrainingHangDeadline), 0) << agent.err();
     return agent;
   }
 
@@ -61,13 +61,13 @@ class TrainingHangTest : public E2eTest, public testing::WithParamInterface<std:
 INSTANTIATE_TEST_SUITE_P(All, TrainingHangTest, testing::Values("gloo", "shm"),
                          [](const auto& info) { return info.param; });
 
-// "All stacks said epoll_wait, and nobody knew for whom they waited, nor in what."
+// "All stacks said epoll_wait, and I could not see which rank they waited for, or in what."
 TEST_P(TrainingHangTest, EvidenceOfAHangNamesOperationsAndTensors) {
   Command agent =
       TrainUntilOneStops({"--hang-timeout=3", "--shutdown-timeout=1", "--stack-command=true {pid}",
                           "--event-log=" + Path("events")},
                          "--timeout=300");
-  EXPECT_EQ(agent.Wait(kDeadline), 1) << agent.err();
+  EXPECT_EQ(agent.Wait(kTrainingHangDeadline), 1) << agent.err();
   EXPECT_TRUE(Contains(agent.err(), "gave no sign of life for "));
   EXPECT_TRUE(SaysWhere(agent.err()));
   EXPECT_TRUE(SaysWhere(Operations(agent.err())));
@@ -77,10 +77,10 @@ TEST_P(TrainingHangTest, EvidenceOfAHangNamesOperationsAndTensors) {
   EXPECT_TRUE(Contains(Read(Path("events")), "\"event\":\"operations\""));
 }
 
-// The rank that waits ends by itself when its time is over, and nobody asked it why.
+// The waiting rank exited by itself when its time was over, without an explanation.
 TEST_P(TrainingHangTest, TheReportOfATimeOutNamesOperationsAndTensors) {
   Command agent = TrainUntilOneStops({"--shutdown-timeout=1"}, "--timeout=15");
-  EXPECT_EQ(agent.Wait(kDeadline), 1) << agent.err();
+  EXPECT_EQ(agent.Wait(kTrainingHangDeadline), 1) << agent.err();
   EXPECT_TRUE(Contains(ReportField(agent.err(), "rank"), "0 (local_rank: 0)"));
   EXPECT_TRUE(SaysWhere(Operations(agent.err()))) << agent.err();
 }

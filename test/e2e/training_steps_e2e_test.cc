@@ -1,4 +1,4 @@
-// muster-train tells of its steps, so that it is seen who slows the others down.
+// muster-train reports its steps, so that a slow rank shows up.
 #include <chrono>
 #include <csignal>
 #include <string>
@@ -15,11 +15,11 @@ namespace {
 using Json = nlohmann::json;
 
 // Processes that load LibTorch, on a machine that may have one slow core.
-constexpr std::chrono::seconds kDeadline(240);
+constexpr std::chrono::seconds kTrainingStepsDeadline(240);
 
 class TrainingStepsTest : public E2eTest, public testing::WithParamInterface<std::string> {
  protected:
-  // As `muster status --json` tells it; null: it has not told anything.
+  // From `muster status --json`; null if it has reported nothing.
   static Json Rank(const Daemon& daemon, int rank) {
     Command status({MusterPath(), "status", "--rdzv-endpoint", daemon.endpoint, "--json"});
     EXPECT_EQ(status.Wait(), 0) << status.err();
@@ -32,7 +32,7 @@ class TrainingStepsTest : public E2eTest, public testing::WithParamInterface<std
     }
     return nullptr;
   }
-  // Two ranks; what is in the file "pid.R" is rank R's process.
+  // Two ranks; the file "pid.R" has rank R's pid.
   Command Train(const Daemon& daemon, const std::string& more) {
     return StartAgent({"--nnodes=1", "--nproc-per-node=2", "--rdzv-id=job",
                        "--rdzv-endpoint=" + daemon.endpoint, "--rdzv-conf=is_host=0"},
@@ -40,8 +40,8 @@ class TrainingStepsTest : public E2eTest, public testing::WithParamInterface<std
                           "--dataset=generated --no-eval --epochs=100000 --threads=1 --comm=" +
                           GetParam() + " " + more);
   }
-  // Waits until what is told of the ranks is so; reads meanwhile what `agent` writes, which is a
-  // line for each time that a rank stands still.
+  // Waits until the ranks' reports satisfy the condition; meanwhile reads `agent`'s output, which
+  // has a line each time a rank stands still.
   template <typename Condition>
   [[nodiscard]] static bool WaitBeside(Command& agent, Condition condition) {
     return WaitUntil(
@@ -49,17 +49,17 @@ class TrainingStepsTest : public E2eTest, public testing::WithParamInterface<std
           agent.TakeIn();
           return condition();
         },
-        kDeadline);
+        kTrainingStepsDeadline);
   }
   void End(Command& agent) {
     agent.Signal(SIGTERM);
-    agent.Wait(kDeadline);
+    agent.Wait(kTrainingStepsDeadline);
   }
 };
 INSTANTIATE_TEST_SUITE_P(All, TrainingStepsTest, testing::Values("gloo", "shm"),
                          [](const auto& info) { return info.param; });
 
-// "Of our own trainer's ranks muster status shows steps and nothing else."
+// "For ranks of our own trainer muster status shows steps and nothing else."
 TEST_P(TrainingStepsTest, StepsLossAndPhasesAreToldOfEachRank) {
   const Daemon daemon = StartDaemon();
   Command agent = Train(daemon, "--model=mlp");
@@ -68,8 +68,11 @@ TEST_P(TrainingStepsTest, StepsLossAndPhasesAreToldOfEachRank) {
     ASSERT_TRUE(WaitBeside(agent,
                            [&] {
                              rank = Rank(daemon, number);
+                             // On a busy machine delayed beats arrive together, and their steps
+                             // seem short.
                              return rank.is_object() && rank["loss"].is_number() &&
-                                    rank["step"] > 20 && !rank["phases"].empty();
+                                    rank["step"] > 20 && !rank["phases"].empty() &&
+                                    rank["own_seconds"] < rank["step_seconds"];
                            }))
         << agent.err() << rank;
     EXPECT_GT(rank["samples_per_second"], 0) << rank;
@@ -78,7 +81,6 @@ TEST_P(TrainingStepsTest, StepsLossAndPhasesAreToldOfEachRank) {
     EXPECT_EQ(names, "data forward backward optimizer other wait ");
     EXPECT_EQ(rank["phases"][5]["waits"], true);
     EXPECT_GT(rank["phases"][5]["seconds"], 0) << "gradients are averaged in each step: " << rank;
-    EXPECT_LT(rank["own_seconds"], rank["step_seconds"]) << rank;
   }
   End(agent);
   EXPECT_FALSE(Contains(agent.err(), "sent a beat with")) << agent.err();
@@ -87,19 +89,23 @@ TEST_P(TrainingStepsTest, StepsLossAndPhasesAreToldOfEachRank) {
 // Every step takes all ranks the same time, as they wait for one another.
 TEST_P(TrainingStepsTest, RankThatIsSlowedDownIsTheStraggler) {
   const Daemon daemon = StartDaemon();
-  Command agent = Train(daemon, "--model=cnn --batch-size=256");
+  // With steps much longer than its pauses: in a shorter step it would only miss time that it would
+  // have spent waiting anyway.
+  Command agent = Train(daemon, "--model=cnn --batch-size=4096");
   ASSERT_TRUE(WaitBeside(agent, [&] { return Rank(daemon, 1).is_object(); })) << agent.err();
   // It stands still for two thirds of the time.
   Command slow({"sh", "-c",
-                "while kill -STOP $(cat " + Path("pid") +
-                    ".1) 2>/dev/null; do sleep 0.02; kill "
-                    "-CONT $(cat " +
-                    Path("pid") + ".1); sleep 0.01; done"});
-  EXPECT_TRUE(WaitBeside(agent, [&] { return Rank(daemon, 1)["straggler"].is_object(); }))
+                "read -r pid <" + Path("pid") +
+                    ".1; while kill -STOP $pid 2>/dev/null; do sleep 0.02; kill -CONT $pid; sleep "
+                    "0.01; done"});
+  const auto is_slow_in_its_own_work = [&] {
+    const Json rank = Rank(daemon, 1);
+    if (!rank.is_object() || !rank["straggler"].is_object()) return false;
+    const std::string phase = rank["straggler"]["phase"];
+    return phase == "forward" || phase == "backward";
+  };
+  EXPECT_TRUE(WaitBeside(agent, is_slow_in_its_own_work))
       << agent.err() << Rank(daemon, 1) << Rank(daemon, 0);
-  const Json rank = Rank(daemon, 1);
-  const std::string phase = rank["straggler"].is_object() ? rank["straggler"]["phase"] : "";
-  EXPECT_TRUE(phase == "forward" || phase == "backward") << rank;
   EXPECT_TRUE(Rank(daemon, 0)["straggler"].is_null()) << Rank(daemon, 0);
   slow.Signal(SIGKILL);
   slow.Wait();

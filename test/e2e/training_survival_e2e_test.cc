@@ -20,7 +20,7 @@ namespace muster::test {
 namespace {
 
 // Processes that import torch, several at a time, on a machine that may have one slow core.
-constexpr std::chrono::seconds kDeadline(240);
+constexpr std::chrono::seconds kTrainingSurvivalDeadline(240);
 
 class TrainingSurvivalTest : public E2eTest {
  protected:
@@ -35,10 +35,10 @@ class TrainingSurvivalTest : public E2eTest {
     const std::vector<pid_t> children = ChildrenOf(daemon_->pid());
     ASSERT_EQ(children.size(), 1u);
     kill(children.front(), SIGKILL);
-    ASSERT_TRUE(daemon_->WaitForErr("the daemon was killed by SIGKILL; starting it again"));
+    ASSERT_TRUE(daemon_->WaitForErr("the daemon was killed by SIGKILL; restarting it"));
   }
 
-  // A node with one rank of two.
+  // A node with one of two ranks.
   Command StartNode(const std::string& job, const std::vector<std::string>& program) {
     std::vector<std::string> arguments = {
         "--nnodes=2",           "--rdzv-id=" + job,
@@ -52,7 +52,7 @@ class TrainingSurvivalTest : public E2eTest {
   std::vector<std::string> Python(const std::string& name) const {
     return {"test/e2e/torch/ddp_survival.py", Path(name + ".pt"), "60"};
   }
-  // 30 epochs of 17 steps; what it writes is in a directory of the job's name.
+  // 30 epochs of 17 steps; its files are in a directory with the job's name.
   std::vector<std::string> Trainer(const std::string& name) {
     std::filesystem::create_directory(Path(name));
     return {"--no-python",
@@ -68,14 +68,14 @@ class TrainingSurvivalTest : public E2eTest {
             "--checkpoint=" + Path(name + "/weights.pt")};
   }
 
-  // Returns once the training is well under way: the file, which it writes, has so many lines.
+  // Returns once the training is well under way: its file has this many lines.
   void WaitForLines(const std::string& file, int lines) {
     Command wait({"sh", "-c",
                   "until [ \"$(wc -l <" + Path(file) + " 2>/dev/null || echo 0)\" -ge " +
                       std::to_string(lines) + " ]; do sleep 0.02; done"});
-    ASSERT_EQ(wait.Wait(kDeadline), 0);
+    ASSERT_EQ(wait.Wait(kTrainingSurvivalDeadline), 0);
   }
-  // SIGKILL to one worker of a job: the script or the trainer that has this argument.
+  // SIGKILL to one worker of a job: the script or the trainer with this argument.
   void KillWorkerWith(const std::string& argument) {
     Command kill({"sh", "-c", "kill -KILL $(pgrep -n -f -- '" + argument + "$')"});
     EXPECT_EQ(kill.Wait(), 0) << kill.err();
@@ -88,7 +88,7 @@ class TrainingSurvivalTest : public E2eTest {
                       std::to_string(ranks) + " | sed -n " + std::to_string(rank + 1) + "p)"});
     EXPECT_EQ(kill.Wait(), 0) << kill.err();
   }
-  // 150 steps of a GPT whose model ranks share as `mesh` says.
+  // 150 steps of a GPT whose ranks share the model as `mesh` says.
   std::vector<std::string> Shared(const std::string& name, const std::vector<std::string>& mesh) {
     std::filesystem::create_directory(Path(name));
     std::vector<std::string> words = {"--no-python",
@@ -120,13 +120,13 @@ class TrainingSurvivalTest : public E2eTest {
 
 TEST_F(TrainingSurvivalTest, PythonScriptEndsWithTheSameLossWhoeverIsKilled) {
   Command import({"/usr/bin/python3", "-c", "import torch.distributed"});
-  if (import.Wait(kDeadline) != 0) {
+  if (import.Wait(kTrainingSurvivalDeadline) != 0) {
     GTEST_SKIP() << "/usr/bin/python3 has no torch (Debian: python3-torch)";
   }
   StartDaemonOn("state");
   const auto finish = [&](Command& one, Command& other) {
-    EXPECT_EQ(one.Wait(kDeadline), 0) << one.err();
-    EXPECT_EQ(other.Wait(kDeadline), 0) << other.err();
+    EXPECT_EQ(one.Wait(kTrainingSurvivalDeadline), 0) << one.err();
+    EXPECT_EQ(other.Wait(kTrainingSurvivalDeadline), 0) << other.err();
     return LossIn(one.out() + other.out());
   };
   Command one = StartNode("calm", Python("calm"));
@@ -137,7 +137,7 @@ TEST_F(TrainingSurvivalTest, PythonScriptEndsWithTheSameLossWhoeverIsKilled) {
   {
     Command a = StartNode("worker", Python("worker")), b = StartNode("worker", Python("worker"));
     Command saved({"sh", "-c", "until test -e " + Path("worker.pt") + "; do sleep 0.02; done"});
-    ASSERT_EQ(saved.Wait(kDeadline), 0);
+    ASSERT_EQ(saved.Wait(kTrainingSurvivalDeadline), 0);
     KillWorkerWith(Path("worker.pt") + " 60");
     EXPECT_EQ(finish(a, b), loss);
     EXPECT_TRUE(Contains(a.err() + b.err(), "(restart 1 of 3)"));
@@ -146,7 +146,7 @@ TEST_F(TrainingSurvivalTest, PythonScriptEndsWithTheSameLossWhoeverIsKilled) {
     Command a = StartNode("agent", Python("agent"));
     std::optional<Command> b = StartNode("agent", Python("agent"));
     Command saved({"sh", "-c", "until test -e " + Path("agent.pt") + "; do sleep 0.02; done"});
-    ASSERT_EQ(saved.Wait(kDeadline), 0);
+    ASSERT_EQ(saved.Wait(kTrainingSurvivalDeadline), 0);
     b->Signal(SIGKILL);
     EXPECT_EQ(b->Wait(), -SIGKILL);
     Command replacement = StartNode("agent", Python("agent"));
@@ -156,7 +156,7 @@ TEST_F(TrainingSurvivalTest, PythonScriptEndsWithTheSameLossWhoeverIsKilled) {
   {
     Command a = StartNode("daemon", Python("daemon")), b = StartNode("daemon", Python("daemon"));
     Command saved({"sh", "-c", "until test -e " + Path("daemon.pt") + "; do sleep 0.02; done"});
-    ASSERT_EQ(saved.Wait(kDeadline), 0);
+    ASSERT_EQ(saved.Wait(kTrainingSurvivalDeadline), 0);
     KillDaemon();
     EXPECT_EQ(finish(a, b), loss);
     EXPECT_TRUE(Contains(a.out() + b.out(), " restarts 0\n")) << "no worker was restarted";
@@ -171,8 +171,8 @@ TEST_F(TrainingSurvivalTest, MusterTrainEndsWithTheSameWeightsWhoeverIsKilled) {
   };
   StartDaemonOn("state");
   const auto finish = [&](Command& one, Command& other, const std::string& name) {
-    EXPECT_EQ(one.Wait(kDeadline), 0) << one.err();
-    EXPECT_EQ(other.Wait(kDeadline), 0) << other.err();
+    EXPECT_EQ(one.Wait(kTrainingSurvivalDeadline), 0) << one.err();
+    EXPECT_EQ(other.Wait(kTrainingSurvivalDeadline), 0) << other.err();
     return Outcome{ReadAll(Path(name + "/loss")), ReadAll(Path(name + "/weights.pt"))};
   };
   Command one = StartNode("calm", Trainer("calm"));
@@ -208,8 +208,7 @@ TEST_F(TrainingSurvivalTest, MusterTrainEndsWithTheSameWeightsWhoeverIsKilled) {
   }
 }
 
-// In whichever dimension of a mesh a rank is killed, the job is made again and ends as if nothing
-// had been.
+// Whichever dimension of a mesh loses a rank, the job restarts and ends as if nothing had happened.
 TEST_F(TrainingSurvivalTest, AMeshLosesARankOfAnyDimension) {
   const auto start = [this](const std::string& name, const std::vector<std::string>& mesh) {
     std::vector<std::string> words = {"--standalone", "--nproc-per-node=4", "--max-restarts=3"};
@@ -225,14 +224,14 @@ TEST_F(TrainingSurvivalTest, AMeshLosesARankOfAnyDimension) {
   for (const auto& [mesh, victims] : kMeshes) {
     const std::string calm = "calm" + std::to_string(++number);
     Command undisturbed = start(calm, mesh);
-    ASSERT_EQ(undisturbed.Wait(kDeadline), 0) << undisturbed.err();
+    ASSERT_EQ(undisturbed.Wait(kTrainingSurvivalDeadline), 0) << undisturbed.err();
     for (const int victim : victims) {
       SCOPED_TRACE(mesh[0] + ", rank " + std::to_string(victim));
       const std::string name = "killed" + std::to_string(++number);
       Command job = start(name, mesh);
       WaitForLines(name + "/loss", 40);
       KillRankWith(Path(name + "/weights.pt"), victim, 4);
-      EXPECT_EQ(job.Wait(kDeadline), 0) << job.err();
+      EXPECT_EQ(job.Wait(kTrainingSurvivalDeadline), 0) << job.err();
       EXPECT_TRUE(Contains(job.err(), "(restart 1 of 3)")) << job.err();
       EXPECT_EQ(ReadAll(Path(name + "/loss")), ReadAll(Path(calm + "/loss")));
       EXPECT_TRUE(ReadAll(Path(name + "/weights.pt")) == ReadAll(Path(calm + "/weights.pt")));
@@ -240,15 +239,15 @@ TEST_F(TrainingSurvivalTest, AMeshLosesARankOfAnyDimension) {
   }
 }
 
-// A job that loses one of its two nodes goes on by itself with the mesh that is left, from the last
-// checkpoint; the losses are those of one rank.
+// A job that loses one of its two nodes continues by itself from the last checkpoint, with the mesh
+// that is left; the losses are those of one rank.
 TEST_F(TrainingSurvivalTest, AMeshThatLosesANodeGoesOnWithWhatIsLeft) {
   StartDaemonOn("state");
   std::vector<std::string> alone = {"--standalone"};
   const std::vector<std::string> program = Shared("alone", {});
   alone.insert(alone.end(), program.begin(), program.end());
   Command one = StartMuster(alone, {"OMP_NUM_THREADS=1"});
-  ASSERT_EQ(one.Wait(kDeadline), 0) << one.err();
+  ASSERT_EQ(one.Wait(kTrainingSurvivalDeadline), 0) << one.err();
   const std::pair<const char*, const char*> kMeshes[] = {
       {"tensor", "--mesh=tp=2"}, {"pipeline", "--mesh=pp=2"}, {"chosen", "--mesh=auto"}};
   for (const auto& [job, mesh] : kMeshes) {
@@ -270,7 +269,7 @@ TEST_F(TrainingSurvivalTest, AMeshThatLosesANodeGoesOnWithWhatIsLeft) {
     WaitForLines(name + "/loss", 40);
     goes.Signal(SIGKILL);
     EXPECT_EQ(goes.Wait(), -SIGKILL);
-    EXPECT_EQ(stays.Wait(kDeadline), 0) << stays.err();
+    EXPECT_EQ(stays.Wait(kTrainingSurvivalDeadline), 0) << stays.err();
     EXPECT_TRUE(Contains(stays.out() + stays.err(), "/steps/step-")) << "where it went on from";
     EXPECT_EQ(ReadAll(Path(name + "/loss")), ReadAll(Path("alone/loss")));
   }

@@ -1,4 +1,4 @@
-// An agent whose stdout or stderr is not being read: a signal still ends it, and without one a late
+// An agent whose stdout or stderr is not read: a signal still ends it, and without one a late
 // reader still gets everything.
 #include <fcntl.h>
 #include <poll.h>
@@ -18,14 +18,14 @@
 namespace muster::test {
 namespace {
 
-// More than a pipe holds, and less than what makes a worker wait.
+// More than a pipe holds, and less than what blocks a worker.
 constexpr char kPrintsAndFails[] = "seq 40000; exit 3";
 
 class UnreadOutputTest : public E2eTest {
  protected:
   UnreadOutputTest() {
     EXPECT_EQ(::mkfifo(Path("pipe").c_str(), 0600), 0);
-    // Held open, so that writers have a reader who does not read.
+    // Held open, so that writers have a reader that does not read.
     reader_ = ::open(Path("pipe").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   }
   ~UnreadOutputTest() override { ::close(reader_); }
@@ -60,13 +60,13 @@ class UnreadOutputTest : public E2eTest {
   int reader_ = -1;
 };
 
-// "I stopped the pager that read my job's output, and the job could not be ended any more."
+// "I stopped the pager that read my job's output, and the job could no longer be stopped."
 TEST_F(UnreadOutputTest, OneSignalEndsARunWhoseStdoutNobodyReads) {
   Command agent = StartInto(">", {"--standalone", "--tee=3", "--shutdown-timeout=1"}, "exec yes");
   ASSERT_TRUE(WaitUntil([this] { return PipeIsFull(); }));
   agent.Signal(SIGTERM);
   EXPECT_EQ(agent.Wait(), 128 + SIGTERM);
-  EXPECT_TRUE(Contains(agent.err(), "stdout: nobody has read the last "));
+  EXPECT_TRUE(Contains(agent.err(), "stdout: nothing read the last "));
   EXPECT_TRUE(Contains(agent.err(), "was interrupted by SIGTERM"));
 }
 
@@ -94,7 +94,7 @@ TEST_F(UnreadOutputTest, SignalsAfterTheWorkersHaveEndedEndTheRunAsTheyDid) {
   agent.Signal(SIGTERM);
   agent.Signal(SIGINT);
   EXPECT_EQ(agent.Wait(), 1);
-  EXPECT_TRUE(Contains(agent.err(), "stdout: nobody has read the last "));
+  EXPECT_TRUE(Contains(agent.err(), "stdout: nothing read the last "));
 }
 
 TEST_F(UnreadOutputTest, WithoutASignalAReaderWhoComesLateGetsEverything) {
@@ -107,11 +107,11 @@ TEST_F(UnreadOutputTest, WithoutASignalAReaderWhoComesLateGetsEverything) {
   }));
   EXPECT_EQ(Lines(text).size(), 40000u);
   EXPECT_EQ(agent.Wait(), 1);
-  EXPECT_EQ(agent.err().find("nobody has read"), std::string::npos) << agent.err();
+  EXPECT_EQ(agent.err().find("nothing read"), std::string::npos) << agent.err();
 }
 
-// "muster run ... 2>&1 | head" never ended, and its workers stayed as zombies: the line that says
-// that the terminal has gone was written from within the writing of another.
+// "muster run ... 2>&1 | head" never exited, and its workers stayed as zombies: the message that
+// the terminal was gone was written from inside another write.
 TEST_F(UnreadOutputTest, ARunWhoseReaderHasGoneEndsAsItsWorkersDid) {
   Command failing({"sh", "-c", "{ \"$@\"; echo $? >\"$0\"; } 2>&1 | true", Path("code"),
                    MusterPath(), "run", "--standalone", "--no-python", "sh", "-c", "exit 3"},

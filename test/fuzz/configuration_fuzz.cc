@@ -13,9 +13,9 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
-#include "launcher/flags/filter_list.h"
-#include "launcher/flags/flags.h"
-#include "rendezvous/core/names.h"
+#include "launcher/cli/flag_table.h"
+#include "launcher/cli/flags.h"
+#include "rendezvous/core/values/phrases.h"
 #include "rendezvous/server_config.h"
 #include "test/fuzz/fuzz.h"
 
@@ -56,8 +56,8 @@ void CheckRun(const std::vector<std::string>& args, const launcher::Environment&
     Check(step->nodes >= 1 && !step->args.empty());
   } else if (const auto* const error = std::get_if<launcher::UsageError>(&parsed)) {
     Check(!error->sentence.empty());
-  } else {
-    Check(!std::get<launcher::TextRequest>(parsed).text.empty());
+  } else if (const auto* const text = std::get_if<launcher::TextRequest>(&parsed)) {
+    Check(!text->text.empty());
   }
 }
 

@@ -1,7 +1,8 @@
 // Feeds what a stranger can send to the rendezvous's port, from the first byte of a connection on,
-// for libFuzzer (scripts/fuzz.sh) and for fuzz_seeds_test: who takes the connection, and what he
-// reads of it. (gRPC reads the rest; the workers' store has a target of its own.) The first byte of
-// the input chooses what the port serves, and whether it is an agent instead that reads an answer.
+// for libFuzzer (scripts/fuzz.sh) and for fuzz_seeds_test: which server takes the connection, and
+// what it reads of it. (gRPC reads the rest; the workers' store has a target of its own.) The first
+// byte of the input chooses what the port serves, and whether it is an agent instead that reads an
+// answer.
 //
 // In addition to the sanitizers' checks: nobody gets in without TLS where it is asked for, the
 // store is reached only where it is served, bytes mean the same however they arrive, and nobody
@@ -10,9 +11,9 @@
 #include <string>
 #include <string_view>
 
-#include "rendezvous/fronts/tcpstore_codec.h"
+#include "rendezvous/net/peer.h"
 #include "rendezvous/wire/first_byte.h"
-#include "rendezvous/wire/peer.h"
+#include "rendezvous/wire/tcpstore_codec.h"
 #include "test/fuzz/fuzz.h"
 
 namespace muster::rendezvous {
@@ -34,46 +35,46 @@ void CheckDeathNotice(std::string_view text) {
 }
 
 // As the bytes come in, one by one.
-void CheckKnock(std::string_view text) {
-  static const KnockKey key = MakeKnockKey();
-  Knock knock;
-  KnockState before = KnockState::kMore;
-  for (std::size_t size = 0; size <= text.size() && size <= kKnockSize + 1; ++size) {
+void CheckProbe(std::string_view text) {
+  static const ProbeKey key = MakeKnockKey();
+  LivenessProbe probe;
+  ProbeState before = ProbeState::kMore;
+  for (std::size_t size = 0; size <= text.size() && size <= kProbeSize + 1; ++size) {
     // Memory of its own, so that a look beyond its end is found.
     const std::string part(text.substr(0, size));
-    const KnockState state = ParseKnock(part, &knock);
-    Check(before != KnockState::kGarbage || state == KnockState::kGarbage);
-    Check(before != KnockState::kWhole || state == KnockState::kGarbage);
+    const ProbeState state = ParseProbe(part, &probe);
+    Check(before != ProbeState::kGarbage || state == ProbeState::kGarbage);
+    Check(before != ProbeState::kWhole || state == ProbeState::kGarbage);
     before = state;
-    if (state != KnockState::kWhole) continue;
-    Check(size == kKnockSize);
-    const KnockAnswer answer = AnswerKnock(key, knock, KnockWord::kGone);
+    if (state != ProbeState::kWhole) continue;
+    Check(size == kProbeSize);
+    const ProbeAnswer answer = AnswerProbe(key, probe, ProbeWord::kGone);
     // Nobody but the session that has knocked takes it, and this is not that one.
-    Check(!VerifyKnockAnswer(SecretFor(key, "another"), knock.nonce, answer.view()));
+    Check(!VerifyProbeAnswer(SecretFor(key, "another"), probe.nonce, answer.view()));
   }
 }
 
 // An agent has knocked, and these are the words of whoever has the port.
 void CheckKnockAnswer(std::string_view text) {
-  static const KnockKey key = MakeKnockKey();
-  static const KnockNonce nonce = {};
+  static const ProbeKey key = MakeKnockKey();
+  static const ProbeNonce nonce = {};
   static const SessionToken session = "session";
-  static const KnockSecret secret = SecretFor(key, session);
-  Check(!VerifyKnockAnswer(secret, nonce, text));
-  Check(!VerifyKnockAnswer("", nonce, text));
+  static const ProbeSecret secret = SecretFor(key, session);
+  Check(!VerifyProbeAnswer(secret, nonce, text));
+  Check(!VerifyProbeAnswer("", nonce, text));
 
-  static const std::string own = FormatKnock(session, nonce);
-  Knock knock;
-  Check(ParseKnock(own, &knock) == KnockState::kWhole && knock.nonce == nonce);
-  const KnockAnswer answer = AnswerKnock(key, knock, KnockWord::kPaused);
-  Check(VerifyKnockAnswer(secret, nonce, answer.view()) == KnockWord::kPaused);
+  static const std::string own = FormatProbe(session, nonce);
+  LivenessProbe probe;
+  Check(ParseProbe(own, &probe) == ProbeState::kWhole && probe.nonce == nonce);
+  const ProbeAnswer answer = AnswerProbe(key, probe, ProbeWord::kPaused);
+  Check(VerifyProbeAnswer(secret, nonce, answer.view()) == ProbeWord::kPaused);
   // Somebody on the way changes something, which has to be noticed.
   if (text.empty()) return;
   std::string changed(answer.view());
   const auto at = static_cast<unsigned char>(text[0]) % changed.size();
   const char by = text.size() > 1 ? text[1] : '\x20';
   changed[at] = static_cast<char>(changed[at] ^ by);
-  Check(by == 0 || !VerifyKnockAnswer(secret, nonce, changed));
+  Check(by == 0 || !VerifyProbeAnswer(secret, nonce, changed));
 }
 
 void CheckStore(std::string_view bytes, std::optional<TcpStoreDialect> told) {
@@ -92,29 +93,29 @@ void CheckConnection(std::string_view bytes, bool secure, bool serves_store,
                      std::optional<TcpStoreDialect> told) {
   if (bytes.empty()) return;
   const char first = bytes[0];
-  switch (CallerBy(first, secure, serves_store)) {
-    case Caller::kGrpc:
+  switch (ProtocolBy(first, secure, serves_store)) {
+    case Protocol::kGrpc:
       Check(first == (secure ? kFirstOfTls : kFirstOfHttp2));
       break;
-    case Caller::kWrongDoor:
+    case Protocol::kWrongDoor:
       Check(first == (secure ? kFirstOfHttp2 : kFirstOfTls));
       break;
-    case Caller::kDeathNotice:
+    case Protocol::kDeathNotice:
       CheckDeathNotice(bytes);
       break;
-    case Caller::kStore:
+    case Protocol::kStore:
       Check(serves_store);
       CheckStore(bytes, told);
       break;
-    case Caller::kKnock:
-      CheckKnock(bytes);
+    case Protocol::kKnock:
+      CheckProbe(bytes);
       break;
-    case Caller::kStranger:
+    case Protocol::kStranger:
       // What nobody takes, nobody may understand.
       Check(!ParseDeathNotice(bytes));
       Check(serves_store || !secure || first != kFirstOfTls);
-      Knock knock;
-      Check(ParseKnock(bytes, &knock) == KnockState::kGarbage);
+      LivenessProbe probe;
+      Check(ParseProbe(bytes, &probe) == ProbeState::kGarbage);
       break;
   }
 }

@@ -19,9 +19,8 @@
 #include <string_view>
 
 #include "rendezvous/core/daemon_core.h"
-#include "rendezvous/journal/database.h"
-#include "rendezvous/journal/journal_file.h"
 #include "rendezvous/journal/journal_tables.h"
+#include "rendezvous/journal/sqlite_journal.h"
 #include "rendezvous/journal/state_directory.h"
 #include "rendezvous/journal/wal_check.h"
 #include "rendezvous/wire/record_wire.h"
@@ -159,7 +158,7 @@ void CheckRecords(std::string_view bytes) {
     const std::optional<JobRecord> again = core.coordinator().Record(record->run_id, kNow);
     if (again) Check(RecordFromBytes(ToBytes(*again)).ok());
   }
-  while (core.NextTelling()) {
+  while (core.NextMessage()) {
   }
   core.BeginToServe(kNow);
   if (const auto next = core.NextDeadline()) core.Tick(*next);

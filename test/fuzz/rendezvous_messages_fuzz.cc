@@ -12,7 +12,7 @@
 
 #include "proto/rendezvous.pb.h"
 #include "rendezvous/core/daemon_core.h"
-#include "rendezvous/core/names.h"
+#include "rendezvous/core/values/phrases.h"
 #include "rendezvous/wire/record_wire.h"
 #include "rendezvous/wire/wire.h"
 #include "test/fuzz/fuzz.h"
@@ -83,8 +83,8 @@ class Fuzzed {
 
  private:
   void CheckSayings() {
-    while (const std::optional<Telling> telling = core_.NextTelling()) {
-      const auto* const outgoing = std::get_if<Outgoing>(&*telling);
+    while (const std::optional<OutboundMessage> message = core_.NextMessage()) {
+      const auto* const outgoing = std::get_if<Outgoing>(&*message);
       if (outgoing == nullptr) continue;
       v1::Directive wire, again;
       ToWire(outgoing->directive(), &wire);

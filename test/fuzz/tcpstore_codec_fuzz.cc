@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "rendezvous/fronts/tcpstore_codec.h"
 #include "rendezvous/fronts/tcpstore_service.h"
+#include "rendezvous/wire/tcpstore_codec.h"
 #include "test/fuzz/fuzz.h"
 
 namespace muster::rendezvous {

@@ -16,13 +16,11 @@
 #include <nlohmann/json.hpp>
 
 #include "test/fuzz/fuzz.h"
-#include "trainer/io/json_depth.h"
-#include "trainer/io/pickle/pickle_reader.h"
-#include "trainer/io/pickle/pickle_writer.h"
-#include "trainer/io/safetensors_header.h"
-#include "trainer/io/shards/named_tree.h"
-#include "trainer/io/shards/shard_index.h"
-#include "trainer/io/torch_archive.h"
+#include "trainer/io/formats/pickle_reader.h"
+#include "trainer/io/formats/safetensors_header.h"
+#include "trainer/io/formats/shard_index.h"
+#include "trainer/io/formats/torch_archive.h"
+#include "trainer/io/formats/value_tree.h"
 
 namespace muster::trainer {
 namespace {

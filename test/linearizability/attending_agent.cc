@@ -12,7 +12,6 @@ using rendezvous::Assignment;
 using rendezvous::Evicted;
 using rendezvous::Refused;
 using rendezvous::Stop;
-using rendezvous::Verdict;
 
 AttendingAgent::AttendingAgent(boost::asio::io_context& loop, std::uint16_t daemon_port,
                                const rendezvous::Credentials& credentials, std::string run_id)
@@ -34,14 +33,14 @@ void AttendingAgent::Join() {
 void AttendingAgent::OnDirective(const rendezvous::Directive& directive) {
   if (const auto* assignment = std::get_if<Assignment>(&directive)) {
     had_a_place_ = true;
-    client_->WorkersStarted(assignment->id());
+    client_->Say(rendezvous::WorkersStarted{assignment->id()});
   } else if (std::holds_alternative<Stop>(directive) ||
              std::holds_alternative<Evicted>(directive)) {
     // Evicted: the daemon knows nothing of this agent any more. It has no workers to wait for.
     Join();
   } else if (const auto* refused = std::get_if<Refused>(&directive)) {
     trouble_ = refused->sentence;
-  } else if (const auto* verdict = std::get_if<Verdict>(&directive)) {
+  } else if (const auto* verdict = std::get_if<rendezvous::Verdict>(&directive)) {
     trouble_ = verdict->sentence;
   }
 }

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "rendezvous/identity/authority.h"
-#include "rendezvous/identity/token_file.h"
+#include "rendezvous/identity/token.h"
 #include "test/support/process_scan.h"
 #include "test/support/run_until.h"
 #include "test/support/temp_dir.h"

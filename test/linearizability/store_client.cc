@@ -8,7 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "proto/store.grpc.pb.h"
-#include "rendezvous/net/grpc_runtime.h"
+#include "rendezvous/net/grpc_server.h"
 
 namespace muster::linearizability {
 namespace {

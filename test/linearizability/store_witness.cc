@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "rendezvous/identity/token_file.h"
+#include "rendezvous/identity/token.h"
 #include "test/linearizability/witness.h"
 
 int main(int argc, char** argv) {

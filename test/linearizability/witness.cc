@@ -17,7 +17,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr int kClients = 4;
+constexpr int kWitnesses = 4;
 constexpr milliseconds kPatience(400);
 constexpr std::chrono::seconds kUntilOneServes(30);
 
@@ -31,7 +31,7 @@ void Pause(const std::stop_token& stop, milliseconds time) {
 }  // namespace
 
 Witness::Witness(StorePlace place, std::uint64_t seed) : place_(std::move(place)), seed_(seed) {
-  for (int i = 0; i < kClients; ++i) {
+  for (int i = 0; i < kWitnesses; ++i) {
     clients_.emplace_back([this, i](const std::stop_token& stop) { Call(stop, i); });
   }
 }
@@ -65,7 +65,7 @@ std::size_t Witness::calls() {
 
 Witness::Finding Witness::End() {
   clients_.clear();
-  StoreClient reader(kClients, place_);
+  StoreClient reader(kWitnesses, place_);
   const auto end = std::chrono::steady_clock::now() + kUntilOneServes;
   for (const std::string& key : kKeys) {
     // A read that was not answered tells nothing, and may be made again.

@@ -22,17 +22,12 @@ covers() {
   echo "$page: $count flags"
   [ "$count" -gt 0 ] || failed=1
 }
-covers muster-run.1 launcher/muster run
-covers muster-launch.1 launcher/muster launch
-covers muster-kv.1 launcher/muster kv
-covers muster-status.1 launcher/muster status
-covers muster-top.1 launcher/muster top
-covers muster-replay.1 launcher/muster replay
 covers musterd.8 rendezvous/musterd
-
-for command in run launch ps gpus status replay kv store token; do
+commands=$(launcher/muster --help | sed -n 's/^  \([a-z]\{2,\}\)  .*/\1/p')
+[ "$(wc -w <<<"$commands")" -ge 16 ] || { echo "muster --help lists too few commands: $commands"; failed=1; }
+for command in $commands; do
+  covers "muster-$command.1" launcher/muster "$command"
   grep -q "muster-$command(1)\|muster\\\\-$command(1)" "$pages/muster.1" || { echo "muster(1) does not name $command"; failed=1; }
-  [ -s "$pages/muster-$command.1" ] || { echo "muster-$command(1) is missing"; failed=1; }
 done
 for page in "$pages"/*; do
   said=$(man --warnings --local-file --encoding=UTF-8 "$page" 2>&1 >/dev/null)

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
@@ -17,7 +18,9 @@
 #include <fstream>
 #include <functional>
 #include <string>
+#include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "test/support/temp_dir.h"
@@ -27,6 +30,11 @@ namespace {
 
 class ConfineTest : public testing::Test {
  protected:
+#if defined(__SANITIZE_THREAD__)
+  void SetUp() override {
+    GTEST_SKIP() << "a user's id is set in ThreadSanitizer's thread, too";
+  }
+#endif
   ConfineTest() {
     for (const char* folder : {"read", "write", "other"}) {
       ::mkdir(dir_.Path(folder).c_str(), 0755);
@@ -73,6 +81,103 @@ TEST_F(ConfineTest, ReachesWhatItWasGivenAndNothingElse) {
   EXPECT_EQ(Try([&] { return ::unlink(to.c_str()); }), 0);
   EXPECT_EQ(Try([&] { return ::mkdir(dir_.Path("write/folder").c_str(), 0700); }), 0);
   EXPECT_EQ(Try([&] { return ::symlink("/", dir_.Path("write/link").c_str()); }), EACCES);
+}
+
+// "Our authority's certificates are in a folder that `current` leads to. After they were renewed
+// the daemon could not read them."
+TEST_F(ConfineTest, FileIsReadAfterALinkOnTheWayLeadsElsewhere) {
+  if (!Offered()) GTEST_SKIP();
+  for (const char* folder : {"site", "site/v1", "site/v2", "site/other"}) {
+    ::mkdir(dir_.Path(folder).c_str(), 0755);
+    std::ofstream(dir_.Path(folder) + "/file") << "text";
+  }
+  ASSERT_EQ(::symlink("v1", dir_.Path("site/current").c_str()), 0);
+  const std::string file = dir_.Path("link");
+  ASSERT_EQ(::symlink("site/current/file", file.c_str()), 0);
+  const std::vector<std::string> folders = FoldersOf(file);
+  // After somebody has made the change, by a process that was confined before.
+  const auto reads = [&](const std::function<int()>& change) {
+    int go[2];
+    EXPECT_EQ(::pipe(go), 0);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      if (!Confine({.reads = folders, .writes = {}}).empty()) ::_exit(255);
+      char made = 0;
+      if (::read(go[0], &made, 1) != 1) ::_exit(255);
+      ::_exit(::open(file.c_str(), O_RDONLY) < 0 ? errno : 0);
+    }
+    EXPECT_EQ(change(), 0);
+    EXPECT_EQ(::write(go[1], "", 1), 1);
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    ::close(go[0]);
+    ::close(go[1]);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  };
+  EXPECT_EQ(reads([] { return 0; }), 0);
+  // As Kubernetes does it.
+  EXPECT_EQ(reads([this] {
+              return ::symlink("v2", dir_.Path("site/next").c_str()) +
+                     ::rename(dir_.Path("site/next").c_str(), dir_.Path("site/current").c_str());
+            }),
+            0);
+  // Replaced where it lies.
+  EXPECT_EQ(reads([this] {
+              return ::rename(dir_.Path("other/file").c_str(), dir_.Path("site/v2/file").c_str());
+            }),
+            0);
+  EXPECT_THAT(folders, testing::Not(testing::Contains(dir_.Path("other"))));
+}
+
+// "h1:2379: Deadline Exceeded": /etc/resolv.conf was a link to /run/NetworkManager, which the
+// daemon could not read, so that no name was ever found.
+TEST_F(ConfineTest, ReadsWhatResolvConfAndItsLikeLeadTo) {
+  if (!Offered()) GTEST_SKIP();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    // A machine of its own, as far as these folders go.
+    const uid_t user = ::getuid();
+    const gid_t group = ::getgid();
+    if (::unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) ::_exit(254);
+    std::ofstream("/proc/self/setgroups") << "deny";
+    std::ofstream("/proc/self/uid_map") << "0 " << user << " 1";
+    std::ofstream("/proc/self/gid_map") << "0 " << group << " 1";
+    for (const char* folder : {"/etc", "/run"}) {
+      if (::mount("none", folder, "tmpfs", 0, nullptr) != 0) ::_exit(254);
+    }
+    const auto make = [](const std::string& path) { std::ofstream(path) << "text"; };
+    ::mkdir("/run/NetworkManager", 0755);
+    ::mkdir("/run/resolvconf", 0755);
+    ::mkdir("/run/other", 0755);
+    make("/run/NetworkManager/resolv.conf");
+    make("/run/resolvconf/hosts");
+    make("/run/gai.conf");
+    make("/run/other/file");
+    ::symlink("../run/NetworkManager/resolv.conf", "/etc/resolv.conf");
+    ::symlink("/run/resolvconf", "/etc/resolvconf");
+    ::symlink("resolvconf/hosts", "/etc/hosts");
+    ::symlink("/run/gai.conf", "/etc/gai.conf");
+    ::symlink("/run/later/nsswitch.conf", "/etc/nsswitch.conf");
+    if (!Confine({}).empty()) ::_exit(255);
+    const auto reads = [](const char* path) { return ::open(path, O_RDONLY) >= 0; };
+    int failed = 0;
+    if (!reads("/etc/resolv.conf")) failed |= 1;
+    if (!reads("/etc/hosts")) failed |= 2;
+    if (!reads("/etc/gai.conf")) failed |= 4;
+    if (reads("/run/other/file")) failed |= 8;
+    const std::vector<std::string> unreadable = UnreadableFilesOfNames();
+    if (unreadable != std::vector<std::string>{
+                          "/etc/nsswitch.conf, which leads to /run/later/nsswitch.conf, cannot be "
+                          "read: No such file or directory"}) {
+      failed |= 16;
+    }
+    ::_exit(failed);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFEXITED(status)) << status;
+  if (WEXITSTATUS(status) == 254) GTEST_SKIP() << "no namespace may be made here";
+  EXPECT_EQ(WEXITSTATUS(status), 0) << "a bit for each that was wrong";
 }
 
 TEST_F(ConfineTest, StartsNoProgramAndLooksIntoNoProcess) {

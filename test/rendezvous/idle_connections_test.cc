@@ -11,7 +11,7 @@
 #include <boost/asio/write.hpp>
 
 #include "rendezvous/client/grpc_client.h"
-#include "rendezvous/net/descriptor_limit.h"
+#include "rendezvous/net/process_descriptors.h"
 #include "test/rendezvous/support/join_request.h"
 #include "test/rendezvous/support/recording_listener.h"
 #include "test/support/command.h"

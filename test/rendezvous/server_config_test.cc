@@ -7,6 +7,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "rendezvous/etcd_config.h"
+#include "test/support/site_authority.h"
 #include "test/support/temp_dir.h"
 
 namespace muster::rendezvous {
@@ -91,17 +93,20 @@ TEST(ServerConfigTest, MistakesAreOneSentenceAndExitCode2) {
       {{"surplus"}, "surplus"},
       {{"--listen"}, "--listen"},
       {{"--listen="}, "--listen"},
-      {{"--listen=:29400"}, "--listen=:29400 names no host"},
+      {{"--listen=:29400"}, "--listen=:29400 has no host"},
       {{"--listen=a:65536"}, "--listen=a:65536 has a bad port"},
       {{"--listen=::1"}, "--listen=::1 has a bad host"},
       {{"--ready-fd=-1"}, "--ready-fd"},
       {{"--ready-fd=three"}, "--ready-fd"},
       {{"--state-dir="}, "--state-dir"},
-      {{"--state-dir", ""}, "--state-dir names no directory"},
+      {{"--state-dir", ""}, "--state-dir is empty"},
       {{"--state=/var/lib/muster"}, "--state=/var/lib/muster is not etcd://"},
       {{"--state="}, "--state"},
-      {{"--state=etcd://"}, "--state=etcd:// names '', which is no HOST:PORT"},
+      {{"--state=etcd://"}, "--state=etcd:// names '', which is not the HOST:PORT"},
       {{"--state=etcd://a,b:0/x"}, "names 'b:0'"},
+      // The password was in the log.
+      {{"--state=etcd://me:se/cret@a,b/x"}, "musterd: --state=etcd://...@a,b/x names a user; that"},
+      {{"--state=http://me:secret@a/x"}, "musterd: --state=http://...@a/x is not etcd://"},
       {{"--state=etcd://a", "--state-dir=b"}, "drop one of them"},
       {{"--state=etcd://a", "--etcd-cert=b"}, "--etcd-cert and --etcd-key go together"},
       {{"--state=etcd://a", "--etcd-cert=b", "--etcd-key=c"}, "--etcd-ca"},
@@ -112,7 +117,7 @@ TEST(ServerConfigTest, MistakesAreOneSentenceAndExitCode2) {
       {{"--drain-timeout=99999999999"}, "--drain-timeout"},
       {{"--log-level=loud"}, "--log-level"},
       {{"--http=x"}, "--http=x has no port"},
-      {{"--http=0.0.0.0:9400"}, "--http=0.0.0.0:9400 would have tokens sent over the network"},
+      {{"--http=0.0.0.0:9400"}, "--http=0.0.0.0:9400 would send tokens over the network"},
       {{"--http=9400", "--tls-ca=a", "--tls-cert=b", "--tls-key=c"},
        "--http=9400 asks for a token"},
   };
@@ -179,7 +184,7 @@ TEST(ServerConfigTest, MistakesInConfigFileAreOneSentenceAndExitCode2) {
     std::string said;
   };
   const Case cases[] = {
-      {FileOf("lisen = \"a:1\"\n"), "sets 'lisen', which is no setting of a file"},
+      {FileOf("lisen = \"a:1\"\n"), "sets 'lisen', which is not a setting"},
       {FileOf("[rendezvous]\nlisten = \"a:1\"\n"), "sets '[rendezvous]'"},
       {FileOf("help = true\n"), "sets 'help'"},
       {FileOf("config = \"other.toml\"\n"), "sets 'config'"},
@@ -188,8 +193,8 @@ TEST(ServerConfigTest, MistakesInConfigFileAreOneSentenceAndExitCode2) {
       {FileOf("log-level = \"loud\"\n"), "--log-level"},
       {FileOf("listen = \"a:65536\"\n"), "--listen=a:65536 has a bad port"},
       {FileOf("tokens = \"/t\"\ninsecure = true\n"), "--tokens is for several tenants"},
-      {"/no/such/file", "--config=/no/such/file is no file that can be read"},
-      {"/", "--config=/ is no file that can be read"},
+      {"/no/such/file", "--config=/no/such/file is not a readable file"},
+      {"/", "--config=/ is not a readable file"},
   };
   for (const Case& c : cases) {
     const auto parsed = ParseServerConfig({"--config", c.file});
@@ -212,7 +217,7 @@ TEST(ServerConfigTest, ConfigFileThatIsNoFileIsNotWaitedFor) {
     const auto* exit = std::get_if<EarlyExit>(&parsed);
     ASSERT_NE(exit, nullptr) << path;
     EXPECT_EQ(exit->text, "musterd: --config=" + path +
-                              " is no file that can be read; name one, or leave the flag out\n");
+                              " is not a readable file; name one, or leave the flag out\n");
   }
 }
 
@@ -222,7 +227,7 @@ TEST(ServerConfigTest, ConfigFileOfAnotherKindIsQuotedSafely) {
       {"--config", FileOf("\x1b[2J\x07\xff" + std::string(300, 'x') + "\x7f\r = 1\n")});
   const auto* exit = std::get_if<EarlyExit>(&parsed);
   ASSERT_NE(exit, nullptr);
-  EXPECT_THAT(exit->text, HasSubstr("', which is no setting of a file"));
+  EXPECT_THAT(exit->text, HasSubstr("', which is not a setting"));
   EXPECT_LT(exit->text.size(), 400u);
   for (const char byte : exit->text.substr(0, exit->text.size() - 1)) {
     EXPECT_TRUE(byte >= ' ' && byte < '\x7f') << exit->text;
@@ -236,6 +241,89 @@ TEST(ServerConfigTest, VersionIsOneLine) {
   EXPECT_EQ(exit->exit_code, 0);
   EXPECT_EQ(exit->text.substr(0, 8), "musterd ");
   EXPECT_EQ(exit->text.find('\n'), exit->text.size() - 1);
+}
+
+// A daemon whose file of authorities was being written sent its password in plain text.
+TEST(ServerConfigTest, EmptyFileOfEtcdIsRefused) {
+  const test::TempDir dir;
+  std::ofstream(dir.Path("ca")) << "\n";
+  const auto read = ReadEtcdOptions({.members = {"h1:2379"}, .authority = dir.Path("ca")});
+  EXPECT_EQ(read.status().message(), "read " + dir.Path("ca") + ": it is empty");
+}
+
+// "etcd: Endpoint read failed", "empty address list": the daemon's own certificate had expired, was
+// not valid yet, or had another key.
+TEST(ServerConfigTest, CertificateThatEtcdCannotTakeIsToldByItsFile) {
+  const test::TempDir dir;
+  const test::SiteAuthority site("site");
+  const auto write = [&](const std::string& name, const std::string& text) {
+    std::ofstream(dir.Path(name)) << text;
+    return dir.Path(name);
+  };
+  const auto reads = [&](const test::SiteAuthority::Leaf& leaf, const std::string& key) {
+    return std::string(ReadEtcdOptions({.members = {"h1:2379"},
+                                        .authority = write("ca", site.certificate()),
+                                        .certificate = write("own", leaf.certificate),
+                                        .key = write("key", key)})
+                           .status()
+                           .message());
+  };
+  const absl::Time now = absl::Now();
+  const auto good = site.Issue("DNS:d");
+  const auto old = site.Issue("DNS:d", now - absl::Hours(2), now - absl::Hours(1));
+  const auto early = site.Issue("DNS:d", now + absl::Hours(1), now + absl::Hours(2));
+  EXPECT_EQ(reads(good, good.key), "");
+  EXPECT_THAT(reads(old, old.key), HasSubstr("use " + dir.Path("own") + ": it has expired, on "));
+  EXPECT_THAT(reads(early, early.key), HasSubstr(": it is not valid before "));
+  EXPECT_EQ(reads(good, old.key),
+            "use " + dir.Path("key") + ": it is not the key of " + dir.Path("own"));
+  EXPECT_THAT(reads({.certificate = "x", .key = good.key}, good.key),
+              HasSubstr(": it holds no PEM certificate"));
+  EXPECT_THAT(reads(good, "x"), HasSubstr(": it holds no unencrypted PEM private key"));
+  // "Endpoint read failed", too: it was issued for a server. "Empty address list": its key was too
+  // weak ...
+  const auto issued = [&](const test::SiteAuthority& by, EVP_PKEY* key, const char* purpose) {
+    const auto leaf = by.Issue(key, "DNS:d", {{NID_ext_key_usage, purpose}});
+    return reads(leaf, leaf.key);
+  };
+  const auto curve = [] { return EVP_PKEY_Q_keygen(nullptr, nullptr, "ED25519"); };
+  const auto weak = [] { return EVP_PKEY_Q_keygen(nullptr, nullptr, "RSA", std::size_t{1024}); };
+  EXPECT_EQ(issued(site, curve(), "clientAuth"), "");
+  EXPECT_THAT(issued(site, curve(), "serverAuth"), HasSubstr(": it is not a client certificate: "));
+  EXPECT_THAT(issued(site, weak(), "clientAuth"), HasSubstr(": it has a key of 1024 bits, "));
+  // ... which holds for one that another authority has signed, as etcd may know that one.
+  const test::SiteAuthority other("other");
+  EXPECT_EQ(issued(other, curve(), "clientAuth"), "");
+  EXPECT_THAT(issued(other, curve(), "serverAuth"), HasSubstr(": it is not a client certificate: "));
+  EXPECT_THAT(issued(other, weak(), "clientAuth"), HasSubstr(": it has a key of 1024 bits, "));
+}
+
+// "no member of etcd answers; ... empty address list:", for ever.
+TEST(ServerConfigTest, AuthorityOfEtcdThatIsNoneIsRefused) {
+  const test::TempDir dir;
+  std::ofstream(dir.Path("ca")) << "node0\n";
+  EXPECT_EQ(
+      ReadEtcdOptions({.members = {"h1:2379"}, .authority = dir.Path("ca")}).status().message(),
+      "use " + dir.Path("ca") + ": it holds no PEM certificate");
+}
+
+// "Enter PEM pass phrase:", and the daemon stood still for ever, also when told to end.
+TEST(ServerConfigTest, KeyForEtcdThatNeedsAPasswordIsRefusedWithoutAskingForIt) {
+  const test::TempDir dir;
+  const test::SiteAuthority site("site");
+  EVP_PKEY* const key = EVP_PKEY_Q_keygen(nullptr, nullptr, "ED25519");
+  BIO* const locked = BIO_new_file(dir.Path("key").c_str(), "w");
+  PEM_write_bio_PKCS8PrivateKey(locked, key, EVP_aes_256_cbc(), "x", 1, nullptr, nullptr);
+  BIO_free(locked);
+  std::ofstream(dir.Path("ca")) << site.certificate();
+  std::ofstream(dir.Path("own")) << site.Issue(key, "DNS:d", {}).certificate;
+  EXPECT_EQ(ReadEtcdOptions({.members = {"h1:2379"},
+                             .authority = dir.Path("ca"),
+                             .certificate = dir.Path("own"),
+                             .key = dir.Path("key")})
+                .status()
+                .message(),
+            "use " + dir.Path("key") + ": it holds no unencrypted PEM private key");
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
-// How a daemon goes on with what it remembers of many: each of them by himself, and each from when
-// he can be served.
-#include "rendezvous/server.h"
+// How a daemon resumes many tenants from what it remembers: each on its own, and each as soon as it
+// can be served.
+#include "rendezvous/server/server.h"
 
 #include <algorithm>
 #include <functional>
@@ -18,7 +18,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rendezvous/client/grpc_client.h"
-#include "rendezvous/identity/token_file.h"
+#include "rendezvous/identity/token.h"
 #include "test/rendezvous/support/fake_journal.h"
 #include "test/rendezvous/support/join_request.h"
 #include "test/rendezvous/support/recording_listener.h"
@@ -39,11 +39,11 @@ class ServerResumeTest : public testing::Test {
   JournalContents Remembered(const std::string& tenant) {
     boost::asio::io_context io;
     FakeJournal journal;
-    Driver driver(io, nullptr, {.durable = true});
-    driver.UseJournal(journal, [](const absl::Status&) {});
+    DaemonLoop daemon_loop(io, nullptr, {.durable = true});
+    daemon_loop.UseJournal(journal, [](const absl::Status&) {});
     JoinRequest request = RequestFor(1, 1);
     request.session = SessionOf(tenant);
-    driver.Hear(driver.Attach([](const Directive&) {}), request);
+    daemon_loop.Hear(daemon_loop.Attach([](const Directive&) {}), request);
     io.poll();
     JournalContents contents;
     contents.jobs.emplace_back("job", journal.batches.at(0).jobs.at(0).record.value());
@@ -92,7 +92,7 @@ class ServerResumeTest : public testing::Test {
   void Answer(const std::string& tenant) {
     Answer(tenant, OpenedJournal{std::make_unique<FakeJournal>(), Remembered(tenant)});
   }
-  bool Serves(const std::string& tenant) { return server_->FindDriver(tenant) != nullptr; }
+  bool Serves(const std::string& tenant) { return server_->FindLoop(tenant) != nullptr; }
 
   using Opened = std::function<void(absl::StatusOr<OpenedJournal>)>;
   boost::asio::io_context io_;
@@ -111,7 +111,7 @@ TEST_F(ServerResumeTest, NobodyWaitsForOtherTenants) {
   Listen();
   Answer("t7");
   ASSERT_TRUE(RunUntil(io_, [this] { return Serves("t7"); }));
-  EXPECT_EQ(server_->FindDriver("t7")->agent_count(), 1);
+  EXPECT_EQ(server_->FindLoop("t7")->agent_count(), 1);
   EXPECT_FALSE(Serves("t8"));
   EXPECT_FALSE(all_resumed_);
   for (const std::string& tenant : Tenants(24)) {
@@ -153,8 +153,8 @@ TEST_F(ServerResumeTest, NobodyIsGivenUpBeforeHeCanComeBack) {
   // Until there is nothing left that the loop waits for, no deadline either.
   io_.restart();
   io_.run();
-  EXPECT_EQ(server_->driver().agent_count(), 1);
-  EXPECT_EQ(server_->FindDriver("early")->agent_count(), 1);
+  EXPECT_EQ(server_->daemon_loop().agent_count(), 1);
+  EXPECT_EQ(server_->FindLoop("early")->agent_count(), 1);
   Listen();
   Answer("late");
   ASSERT_TRUE(RunUntil(io_, [this] { return all_resumed_; }));
@@ -171,11 +171,11 @@ TEST_F(ServerResumeTest, AgentThatIsDeadBeforeItsTenantIsThereIsNotWaitedFor) {
   Answer("t0");
   Answer("t1");
   ASSERT_TRUE(RunUntil(io_, [this] { return all_resumed_; }));
-  EXPECT_EQ(server_->FindDriver("t0")->agent_count(), 0);
-  EXPECT_EQ(server_->FindDriver("t1")->agent_count(), 1);
+  EXPECT_EQ(server_->FindLoop("t0")->agent_count(), 0);
+  EXPECT_EQ(server_->FindLoop("t1")->agent_count(), 1);
 }
 
-// The same where what is remembered of him can be opened the second time.
+// The same where what is remembered of the tenant can be opened only at the second try.
 TEST_F(ServerResumeTest, AgentThatIsDeadBeforeItsTenantIsOpenedAgainIsNotWaitedFor) {
   const test::TempDir dir;
   const Token token = Token::Random();
@@ -188,7 +188,7 @@ TEST_F(ServerResumeTest, AgentThatIsDeadBeforeItsTenantIsOpenedAgainIsNotWaitedF
   Answer("t1");
   ASSERT_TRUE(RunUntil(io_, [this] { return all_resumed_; }));
   TellOfDeath("t0");
-  // Somebody of his asks again, until that leads to another try.
+  // An agent of the tenant asks again, until that leads to another try.
   RecordingListener heard;
   const auto client = MakeGrpcClient(io_,
                                      {.endpoint = {"127.0.0.1", server_->port()},
@@ -198,7 +198,7 @@ TEST_F(ServerResumeTest, AgentThatIsDeadBeforeItsTenantIsOpenedAgainIsNotWaitedF
   ASSERT_TRUE(RunUntil(io_, [this] { return open_.contains("t0"); }));
   Answer("t0");
   ASSERT_TRUE(RunUntil(io_, [this] { return Serves("t0"); }));
-  EXPECT_EQ(server_->FindDriver("t0")->agent_count(), 0);
+  EXPECT_EQ(server_->FindLoop("t0")->agent_count(), 0);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // The daemon as an object: where it can listen, and how it shuts down.
-#include "rendezvous/server.h"
+#include "rendezvous/server/server.h"
 
 #include <memory>
 #include <optional>
@@ -142,26 +142,26 @@ TEST_F(ServerTest, JobInThisProcessGoesOnWhenTheListeningEnds) {
   Server server(io_);
   ASSERT_TRUE(Listen(server, {"127.0.0.1", 0}).ok());
   RecordingListener heard;
-  InProcessClient client(io_, server.driver(), heard);
+  InProcessClient client(io_, server.daemon_loop(), heard);
   client.Join(RequestFor(1, 1));
   bool stopped = false;
   server.Stop([&] { stopped = true; });
   ASSERT_TRUE(RunUntil(io_, [&] { return stopped && heard.Last<Assignment>() != nullptr; }));
-  client.WorkersExited(heard.Last<Assignment>()->id(), {.succeeded = true});
+  client.Say(WorkersExited{heard.Last<Assignment>()->id(), {.succeeded = true}});
   ASSERT_TRUE(RunUntil(io_, [&] { return heard.Last<Verdict>() != nullptr; }));
   bool left = false;
   client.Leave("", [&] { left = true; });
   ASSERT_TRUE(RunUntil(io_, [&] { return left; }));
-  EXPECT_EQ(server.driver().job_count(), 0);
+  EXPECT_EQ(server.daemon_loop().job_count(), 0);
 }
 
-// Whoever drains a server may hold it by a pointer, and it called him while it was destroyed.
+// The caller of Drain may hold the server by a pointer, and was called back during its destruction.
 TEST_F(ServerTest, ServerThatIsDestroyedWhileItDrainsTellsNobodyThatItIsDone) {
   bool drained = false;
   {
     Server server(io_);
     RecordingListener heard;
-    InProcessClient client(io_, server.driver(), heard);
+    InProcessClient client(io_, server.daemon_loop(), heard);
     client.Join(RequestFor(1, 2));
     server.Drain("it ends", [&] { drained = true; });
   }
@@ -171,15 +171,15 @@ TEST_F(ServerTest, ServerThatIsDestroyedWhileItDrainsTellsNobodyThatItIsDone) {
 TEST_F(ServerTest, DrainWaitsForTheLastAgentAndTakesNoNewOnes) {
   Server server(io_);
   RecordingListener heard, late_heard;
-  InProcessClient client(io_, server.driver(), heard);
-  InProcessClient late(io_, server.driver(), late_heard);
+  InProcessClient client(io_, server.daemon_loop(), heard);
+  InProcessClient late(io_, server.daemon_loop(), late_heard);
   client.Join(RequestFor(1, 2));
   bool drained = false;
-  server.Drain("the daemon is ending (SIGTERM)", [&] { drained = true; });
+  server.Drain("the daemon is stopping (SIGTERM)", [&] { drained = true; });
   late.Join(RequestFor(2, 2));
   ASSERT_TRUE(RunUntil(io_, [&] { return late_heard.Last<Refused>() != nullptr; }));
   EXPECT_EQ(late_heard.Last<Refused>()->sentence,
-            "this rendezvous takes no new nodes: the daemon is ending (SIGTERM)");
+            "this rendezvous accepts no new nodes: the daemon is stopping (SIGTERM)");
   EXPECT_FALSE(drained);
   client.Leave("", [] {});
   ASSERT_TRUE(RunUntil(io_, [&] { return drained; }));

@@ -1,4 +1,4 @@
-#include "rendezvous/tenant_openings.h"
+#include "rendezvous/server/tenant_openings.h"
 
 #include <functional>
 #include <map>
@@ -92,7 +92,7 @@ TEST_F(TenantOpeningsTest, WhatCannotBeOpenedIsTriedAgainAfterAWhile) {
 TEST_F(TenantOpeningsTest, WhatCannotBeOpenedIsTriedLessAndLessOften) {
   at_once_ = true;
   at_once_status_ = absl::UnavailableError("it is damaged");
-  // His agents ask all the time.
+  // The tenant's agents ask all the time.
   const auto tries = [this](seconds time) {
     const std::size_t before = begun_.size();
     for (const auto end = now_ + time; now_ < end; now_ += milliseconds(500)) {
@@ -115,7 +115,7 @@ TEST_F(TenantOpeningsTest, WhyOneCannotBeOpenedIsNewsOnce) {
   EXPECT_FALSE(openings_.IsNews("alice", "it is damaged"));
   EXPECT_TRUE(openings_.IsNews("bob", "it is damaged"));
   EXPECT_TRUE(openings_.IsNews("alice", "the disk is full"));
-  // He is there, and what happens to him then is said again.
+  // Once the tenant is open, whatever happens to it after that is news again.
   at_once_ = true;
   EXPECT_TRUE(openings_.Ask("alice").ok());
   EXPECT_TRUE(openings_.IsNews("alice", "the disk is full"));

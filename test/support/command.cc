@@ -16,15 +16,11 @@
 #include <cstring>
 #include <utility>
 
+#include "test/support/fork_server.h"
+#include "test/support/require.h"
+
 namespace muster::test {
 namespace {
-
-// What a test cannot go on without; says where it failed.
-void Require(bool ok, const char* what) {
-  if (ok) return;
-  std::fprintf(stderr, "%s: %s\n", what, std::strerror(errno));
-  std::abort();
-}
 
 std::vector<char*> Pointers(std::vector<std::string>& strings) {
   std::vector<char*> pointers;
@@ -47,17 +43,14 @@ std::vector<std::string> Merge(const std::vector<std::string>& changes) {
   return merged;
 }
 
-}  // namespace
-
-Command::Command(std::vector<std::string> argv, const std::vector<std::string>& environment) {
-  int out[2];
-  int err[2];
-  Require(pipe2(out, O_CLOEXEC) == 0 && pipe2(err, O_CLOEXEC) == 0, "pipe2");
+// As posix_spawnp; returns its error.
+int Spawn(std::vector<std::string>& argv, std::vector<std::string>& environment, int out, int err,
+          pid_t& pid) {
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);
   posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&files, out[1], STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&files, err[1], STDERR_FILENO);
+  posix_spawn_file_actions_adddup2(&files, out, STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&files, err, STDERR_FILENO);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF);
@@ -66,12 +59,26 @@ Command::Command(std::vector<std::string> argv, const std::vector<std::string>& 
   sigset_t all;
   sigfillset(&all);
   posix_spawnattr_setsigdefault(&attributes, &all);
-
-  std::vector<std::string> merged = Merge(environment);
-  const int error = posix_spawnp(&pid_, argv.at(0).c_str(), &files, &attributes,
-                                 Pointers(argv).data(), Pointers(merged).data());
+  const int error = posix_spawnp(&pid, argv.at(0).c_str(), &files, &attributes,
+                                 Pointers(argv).data(), Pointers(environment).data());
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&files);
+  return error;
+}
+
+}  // namespace
+
+Command::Command(std::vector<std::string> argv, const std::vector<std::string>& environment) {
+  int out[2];
+  int err[2];
+  Require(pipe2(out, O_CLOEXEC) == 0 && pipe2(err, O_CLOEXEC) == 0, "pipe2");
+  std::vector<std::string> merged = Merge(environment);
+  int error = 0;
+  if (ForkServer* const server = ForkServer::For(argv, environment)) {
+    pid_ = server->Start(argv, merged, out[1], err[1]);
+  } else {
+    error = Spawn(argv, merged, out[1], err[1], pid_);
+  }
   close(out[1]);
   close(err[1]);
   out_.fd = out[0];
@@ -110,8 +117,11 @@ void Command::Signal(int signal) const {
 
 bool Command::WaitFor(const std::string& text, const Stream& stream) {
   const Time end = std::chrono::steady_clock::now() + kDeadline;
-  while (stream.text.find(text) == std::string::npos) {
+  // What has been searched is not searched again: it may be many megabytes.
+  std::size_t from = 0;
+  while (stream.text.find(text, from) == std::string::npos) {
     if (exit_ || std::chrono::steady_clock::now() >= end) return false;
+    from = stream.text.size() - std::min(stream.text.size(), text.size());
     Poll(end);
   }
   return true;

@@ -17,7 +17,7 @@
 namespace muster::test {
 namespace {
 
-constexpr std::chrono::seconds kDeadline{30};
+constexpr std::chrono::seconds kScanDeadline{30};
 // /proc tells nobody that a process has come or gone, so it is looked at again and again.
 constexpr timespec kPause{0, 10'000'000};
 
@@ -92,7 +92,7 @@ std::vector<pid_t> ChildrenOf(pid_t parent) {
 }
 
 bool WaitForProcesses(const std::string& mark, std::size_t count) {
-  const auto end = std::chrono::steady_clock::now() + kDeadline;
+  const auto end = std::chrono::steady_clock::now() + kScanDeadline;
   while (ProcessesWith(mark).size() != count) {
     if (std::chrono::steady_clock::now() >= end) return false;
     nanosleep(&kPause, nullptr);

@@ -3,6 +3,8 @@
 
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <openssl/evp.h>
 #include <openssl/pem.h>
@@ -38,9 +40,16 @@ class SiteAuthority {
   // For the names in `names`, as OpenSSL's configuration writes them: "DNS:node0,IP:127.0.0.1".
   Leaf Issue(const char* names, absl::Time from = absl::Now() - absl::Hours(1),
              absl::Time to = absl::Now() + absl::Hours(1)) const {
-    EVP_PKEY* const key = EVP_PKEY_Q_keygen(nullptr, nullptr, "ED25519");
+    return Issue(EVP_PKEY_Q_keygen(nullptr, nullptr, "ED25519"), names, {}, from, to);
+  }
+  // The same of that key, which it takes, and with further extensions.
+  using Extensions = std::vector<std::pair<int, const char*>>;
+  Leaf Issue(EVP_PKEY* key, const char* names, const Extensions& extensions,
+             absl::Time from = absl::Now() - absl::Hours(1),
+             absl::Time to = absl::Now() + absl::Hours(1)) const {
     X509* const leaf = Draft("leaf", key, from, to);
     Extend(leaf, NID_subject_alt_name, names);
+    for (const auto& [kind, value] : extensions) Extend(leaf, kind, value);
     X509_sign(leaf, key_, nullptr);
     Leaf result{.certificate = Pem(leaf), .key = Pem(key)};
     X509_free(leaf);

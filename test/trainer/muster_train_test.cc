@@ -8,8 +8,8 @@
 #include <sstream>
 
 #include "test/support/socket_dir.h"
+#include "test/trainer/beat_listener.h"
 #include "test/trainer/program.h"
-#include "test/trainer/worker/beat_listener.h"
 
 namespace muster::trainer {
 namespace {
@@ -35,7 +35,7 @@ class MusterTrainTest : public testing::Test {
     return text.str();
   }
 
-  // How many files there are whose names begin so.
+  // The number of files whose names begin with `name`.
   int FilesOf(const std::string& name) const {
     int files = 0;
     for (const auto& entry : fs::directory_iterator(dir_)) {
@@ -77,7 +77,7 @@ TEST_F(MusterTrainTest, OnlyRankZeroSpeaksAndWrites) {
   EXPECT_EQ(ranks[0].errors() + ranks[1].errors(), "");
   const std::string losses = Content("loss");
   EXPECT_EQ(std::count(losses.begin(), losses.end(), '\n'), 20) << losses;
-  EXPECT_EQ(losses.rfind("1 2.", 0), 0u) << losses;  // ln 10 or so, as for any untrained model
+  EXPECT_EQ(losses.rfind("1 2.", 0), 0u) << losses;  // about ln 10, as for any untrained model
 }
 
 TEST_F(MusterTrainTest, TellsItsLauncherOfEachStep) {
@@ -119,10 +119,17 @@ TEST_F(MusterTrainTest, RefusesMistakesInOneSentenceWithExitCodeTwo) {
   const Case cases[] = {
       {{"--data", "/no/such/dir"}, {}, "read data from /no/such/dir: no such directory"},
       {{"--data", dir_.string()}, {}, "not an IDX file of unsigned bytes"},
-      {{"--learning-rate", "1"}, {}, "--learning-rate"},
-      {{"--batch-size", "99", "--timeout", "1"},
+      {{"--learning-rate", "1"}, {}, "there is no flag --learning-rate; did you mean --lr?"},
+      {{"generat", "--prompt", "x"}, {}, "there is no command 'generat'; did you mean generate?"},
+      {{"tokenize", "--tokeniser", "x"},
+       {},
+       "tokenize: there is no flag --tokeniser; did you mean --tokenizer?"},
+      {{"eval", "--checkpoint", "x", "--learning-rate", "1"}, {}, "did you mean --lr?"},
+      {{"eval", "--checkpoint", "x", "--jsn"}, {}, "did you mean --json?"},
+      {{"compare", "--rank", "2"}, {}, "there is no flag --rank; did you mean --ranks?"},
+      {{"--batch-size", "1", "--timeout", "1"},
        two_ranks,
-       "rank 1: --batch-size 99 cannot be shared evenly"},
+       "rank 1: --batch-size 1 has no sample for each of 2 ranks"},
       {{}, {{"RANK", "one"}, {"WORLD_SIZE", "2"}}, "RANK=one is not a whole number"},
       {{"--checkpoint", "/no/such/dir/m.pt"}, {}, "write /no/such/dir/m.pt: No such file"},
       {{"--loss-log", "/no/such/dir/l"}, {}, "write /no/such/dir/l"},
@@ -139,7 +146,7 @@ TEST_F(MusterTrainTest, RefusesMistakesInOneSentenceWithExitCodeTwo) {
     SCOPED_TRACE(mistake.sentence);
     std::vector<std::string> arguments = {MusterTrain()};
     arguments.insert(arguments.end(), mistake.arguments.begin(), mistake.arguments.end());
-    // Where nothing else is said: a program that did not refuse would leave its checkpoint here.
+    // If the program did not refuse, it would leave its checkpoint here.
     if (std::count(arguments.begin(), arguments.end(), "--checkpoint") == 0) {
       arguments.insert(arguments.end(), {"--checkpoint", Path("model.pt")});
     }
@@ -162,10 +169,11 @@ TEST_F(MusterTrainTest, SaysWhoDidNotArrive) {
   EXPECT_NE(program.errors().find("rank 1 did not arrive"), std::string::npos) << program.errors();
 }
 
-// A user stopped a job that still waited for a node, and its ranks took no notice for five minutes.
+// A user stopped a job that was still waiting for a node, and its ranks did not react for five
+// minutes.
 TEST_F(MusterTrainTest, EndsAtOnceWhenItIsStoppedWhileItJoins) {
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
-    const HeldPort store;  // it takes calls and never answers
+    const HeldPort store;  // it accepts connections and never answers
     Program::Variables variables = RankVariables(1, 2, store.number());
     variables["TORCHELASTIC_USE_AGENT_STORE"] = "True";
     Program program(Train({"--timeout", "60"}), variables);
@@ -184,8 +192,8 @@ TEST_F(MusterTrainTest, SaysThatTheStoresPortIsTaken) {
   EXPECT_NE(program.errors().find(sentence), std::string::npos) << program.errors();
 }
 
-// A rank is killed in the middle of the training: the others end by themselves, with a sentence and
-// an error file, not with an abort.
+// A rank is killed in the middle of the training: the others exit by themselves, with a sentence
+// and an error file, not with an abort.
 TEST_F(MusterTrainTest, RanksEndCleanlyWhenAPeerIsKilled) {
   const int port = FreePort();
   std::vector<Program> ranks;
@@ -211,8 +219,8 @@ TEST_F(MusterTrainTest, RanksEndCleanlyWhenAPeerIsKilled) {
   EXPECT_FALSE(fs::exists(Path("model.pt")));
 }
 
-// With TORCHELASTIC_USE_AGENT_STORE=True somebody else serves the store; here Python does, in the
-// launcher's place.
+// With TORCHELASTIC_USE_AGENT_STORE=True another process serves the store; here Python does, in
+// place of the launcher.
 TEST_F(MusterTrainTest, RanksMeetInTheAgentsStore) {
   if (!PythonHasTorch()) GTEST_SKIP() << "needs Debian's python3-torch";
   const int port = FreePort();

@@ -1,4 +1,4 @@
-// Trainings on data as users have it: folders of images and CSV files.
+// Training on users' own data: folders of images and CSV files.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,13 +8,13 @@
 #include <random>
 
 #include "test/support/temp_dir.h"
-#include "test/trainer/data/images/encoded.h"
+#include "test/trainer/encoded.h"
 #include "test/trainer/program.h"
 
 namespace muster::trainer {
 namespace {
 
-constexpr std::chrono::seconds kDeadline(120);
+constexpr std::chrono::seconds kOwnDataDeadline(120);
 
 // A disc or a square of any color, anywhere, on a background of noise.
 RgbImage Shape(bool disc, std::mt19937& random) {
@@ -56,7 +56,7 @@ class OwnDataTest : public testing::Test {
     }
   }
 
-  // Three kinds of flowers, whose four measures overlap a little, in the order of their kinds.
+  // Three kinds of flowers, whose four measures overlap a little, sorted by kind.
   std::string Flowers() {
     std::mt19937 random(4);
     std::normal_distribution<double> spread(0, .35);
@@ -90,8 +90,8 @@ class OwnDataTest : public testing::Test {
     return at == std::string::npos ? 0 : std::stod(output.substr(at + 13));
   }
 
-  // Trains as one rank and as two, which must come to the same losses. Returns what is said by
-  // rank 0 of the two.
+  // Trains as one rank and as two, which must give the same losses. Returns rank 0's output of the
+  // two.
   std::string TrainAsOneAndAsTwo(std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), MusterTrain());
     arguments.insert(arguments.end(),
@@ -101,7 +101,7 @@ class OwnDataTest : public testing::Test {
     for (const int ranks : {1, 2}) {
       arguments[arguments.size() - 3] = dir_.Path("run" + std::to_string(ranks));
       arguments.back() = dir_.Path("losses" + std::to_string(ranks));
-      said = RunRanks(arguments, ranks, kDeadline)[0].output();
+      said = RunRanks(arguments, ranks, kOwnDataDeadline)[0].output();
       losses.push_back(Losses(arguments.back()));
     }
     EXPECT_FALSE(losses[0].empty());
@@ -133,7 +133,7 @@ TEST_F(OwnDataTest, AnMlpLearnsACsvFileOnAnyNumberOfRanks) {
   EXPECT_GT(TestAccuracy(said), 85) << said;
   // The checkpoint knows its data, and which rows were held out.
   Program eval({MusterTrain(), "eval", "--checkpoint", dir_.Path("run2")}, {});
-  EXPECT_EQ(eval.Wait(kDeadline), 0) << eval.errors();
+  EXPECT_EQ(eval.Wait(kOwnDataDeadline), 0) << eval.errors();
   EXPECT_NE(eval.output().find("18 test rows"), std::string::npos) << eval.output();
   EXPECT_EQ(TestAccuracy(eval.output()), TestAccuracy(said));
 }
@@ -160,7 +160,7 @@ TEST_F(OwnDataTest, AMistakeInTheDataIsOneSentence) {
     std::vector<std::string> arguments = {MusterTrain()};
     arguments.insert(arguments.end(), mistake.arguments.begin(), mistake.arguments.end());
     Program program(arguments, {});
-    EXPECT_EQ(program.Wait(kDeadline), 2);
+    EXPECT_EQ(program.Wait(kOwnDataDeadline), 2);
     EXPECT_NE(program.errors().find(mistake.sentence), std::string::npos) << program.errors();
     const std::string errors = program.errors();
     EXPECT_EQ(std::count(errors.begin(), errors.end(), '\n'), 1) << errors;

@@ -17,16 +17,15 @@
 #include <filesystem>
 #include <utility>
 
+#include "test/support/fork_server.h"
+#include "test/support/require.h"
+
 namespace muster::trainer {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using test::Require;
 
-void Require(bool condition, const char* what) {
-  if (condition) return;
-  std::perror(what);
-  std::abort();
-}
+using Clock = std::chrono::steady_clock;
 
 // Waits until `fd` is readable or at its end; false when `deadline` passes first.
 bool WaitReadable(int fd, Clock::time_point deadline) {
@@ -46,6 +45,21 @@ std::vector<char*> Pointers(std::vector<std::string>& strings) {
   return pointers;
 }
 
+pid_t Spawn(std::vector<std::string> argv, std::vector<std::string>& environment, int out,
+            int err) {
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, err, STDERR_FILENO);
+  pid_t pid = -1;
+  errno = posix_spawn(&pid, argv[0].c_str(), &actions, nullptr, Pointers(argv).data(),
+                      Pointers(environment).data());
+  Require(errno == 0, argv[0].c_str());
+  posix_spawn_file_actions_destroy(&actions);
+  return pid;
+}
+
 }  // namespace
 
 Program::Program(const std::vector<std::string>& arguments, const Variables& variables) {
@@ -54,19 +68,13 @@ Program::Program(const std::vector<std::string>& arguments, const Variables& var
   errors_fd_ = memfd_create("stderr", MFD_CLOEXEC);
   Require(errors_fd_ >= 0, "memfd_create");
 
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, output[1], STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, errors_fd_, STDERR_FILENO);
-
-  std::vector<std::string> argv = arguments;
   std::vector<std::string> envp = {"PATH=/usr/bin:/bin"};
   for (const auto& [name, value] : variables) envp.push_back(name + "=" + value);
-  errno = posix_spawn(&pid_, argv[0].c_str(), &actions, nullptr, Pointers(argv).data(),
-                      Pointers(envp).data());
-  Require(errno == 0, argv[0].c_str());
-  posix_spawn_file_actions_destroy(&actions);
+  if (test::ForkServer* const server = test::ForkServer::For(arguments, envp)) {
+    pid_ = server->Start(arguments, envp, output[1], errors_fd_);
+  } else {
+    pid_ = Spawn(arguments, envp, output[1], errors_fd_);
+  }
   close(output[1]);
   output_fd_ = output[0];
   exit_fd_ = static_cast<int>(syscall(SYS_pidfd_open, pid_, 0));

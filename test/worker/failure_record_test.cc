@@ -1,4 +1,4 @@
-#include "worker/failure_record.h"
+#include "worker/exit_status.h"
 
 #include <csignal>
 

@@ -39,7 +39,7 @@ class ConsolePipe {
     write_end_.reset(ends[1]);
   }
 
-  // From now on, reads whatever arrives.
+  // Starts to read whatever arrives.
   void Read() {
     read_end_.async_read_some(boost::asio::buffer(buffer_),
                               [this](boost::system::error_code error, std::size_t count) {
@@ -69,7 +69,7 @@ class GroupTest : public testing::Test {
   }
 
   // A worker that runs a shell script and inherits the console. A mark in its environment
-  // identifies all processes that descend from it.
+  // identifies all of its descendants.
   WorkerSpec Sh(int rank, std::string script) const {
     WorkerSpec spec;
     spec.rank = rank;
@@ -79,7 +79,7 @@ class GroupTest : public testing::Test {
     return spec;
   }
 
-  // A worker that runs until a signal ends it.
+  // A worker that runs until a signal kills it.
   WorkerSpec Sleeper(int rank) const {
     WorkerSpec spec = Sh(rank, "");
     spec.argv = {"sleep", "10000"};
@@ -103,9 +103,13 @@ class GroupTest : public testing::Test {
       lost_.push_back(std::to_string(rank) + ": " + what);
     };
     callbacks.on_warning = [this](const std::string& text) { warnings_.push_back(text); };
-    group_ = std::make_unique<WorkerGroup>(
-        io_, WorkerGroupOptions{.ladder = ladder, .use_cgroup = use_cgroup_}, console_,
-        std::move(callbacks));
+    group_ =
+        std::make_unique<WorkerGroup>(io_,
+                                      WorkerGroupOptions{.ladder = ladder,
+                                                         .leftovers = leftovers_,
+                                                         .use_cgroup = use_cgroup_,
+                                                         .may_be_end_of_all = may_be_end_of_all_},
+                                      console_, std::move(callbacks));
     group_->Start(std::move(specs));
     EXPECT_TRUE(failures_.empty() && results_.empty()) << "callbacks come from the loop only";
   }
@@ -147,8 +151,12 @@ class GroupTest : public testing::Test {
   // What the group reported.
   std::vector<FailureRecord> failures_;
   std::vector<GroupResult> results_;
-  // Off by default: without a control group there is more for Muster to do.
+  // Off by default: without a control group Muster has more to do itself.
   bool use_cgroup_ = false;
+  // WorkerGroupOptions::may_be_end_of_all.
+  std::function<bool(const ExitStatus&)> may_be_end_of_all_;
+  // Most tests have no time to wait.
+  LeftoverPolicy leftovers_ = LeftoverPolicy::kStop;
   // Called on a failure, if set.
   std::function<void()> on_failure_;
   std::unique_ptr<WorkerGroup> group_;

@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
-#include <numeric>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -16,22 +15,22 @@
 
 #include "base/json.h"
 #include "trainer/app/muster_run.h"
+#include "trainer/app/options/command_flags.h"
 #include "trainer/app/options/options.h"
-#include "trainer/worker/process_setup.h"
+#include "trainer/runtime/process_setup.h"
 
 namespace muster::trainer {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::int64_t kLargestBatch = std::int64_t{1} << 30;  // of --batch-size
-
-struct CompareOptions {
+struct ComparisonOptions {
   int ranks = 2;
   int scaling = 0;  // the most ranks of the table over ranks; 0: there is none
   std::vector<std::string> methods = {"single", "threads", "average", "ddp"};
   std::string launcher;
-  std::vector<std::string> training;  // flags of muster-train
+  std::vector<std::string> training;   // flags of muster-train
+  std::vector<std::string> own_flags;  // without dashes
   std::string help;
 };
 
@@ -108,8 +107,8 @@ std::string MethodsText() {
   return text;
 }
 
-absl::StatusOr<CompareOptions> ParseCompare(int argc, const char* const* argv) {
-  CompareOptions options;
+absl::StatusOr<ComparisonOptions> ParseCompare(int argc, const char* const* argv) {
+  ComparisonOptions options;
   CLI::App app(
       "Trains the same model on the same data in several ways, and shows speed, bytes moved in a "
       "step and loss.\nFlags that are not listed here are those of muster-train, for each "
@@ -127,7 +126,7 @@ absl::StatusOr<CompareOptions> ParseCompare(int argc, const char* const* argv) {
       ->default_str("single,threads,average,ddp");
   app.add_option("--scaling", options.scaling,
                  "Also train with ddp and threads on 1 to N ranks, and show what is sent beside "
-                 "2(N-1)K/N and 2(N-1)K; 1 to N must divide --batch-size")
+                 "2(N-1)K/N and 2(N-1)K")
       ->type_name("N")
       ->check(CLI::Range(1, 64));
   app.add_option("--launcher", options.launcher,
@@ -143,6 +142,7 @@ absl::StatusOr<CompareOptions> ParseCompare(int argc, const char* const* argv) {
     return absl::InvalidArgumentError(absl::StrCat("compare: ", error.what()));
   }
   options.training = app.remaining();
+  options.own_flags = FlagNames(app);
   return options;
 }
 
@@ -185,7 +185,7 @@ double Number(const base::Json& values, const char* name) {
 }
 
 absl::StatusOr<MethodResult> RunMethod(const Method& method, const std::string& launcher,
-                                       const CompareOptions& compare, const Options& options,
+                                       const ComparisonOptions& compare, const Options& options,
                                        const ScratchDir& scratch) {
   const std::string metrics = scratch.Path(absl::StrCat(method.name, ".jsonl"));
   std::vector<std::string> arguments = compare.training;
@@ -204,7 +204,7 @@ absl::StatusOr<MethodResult> RunMethod(const Method& method, const std::string& 
   const base::Json values = LatestValues(metrics);
   if (!values.contains("summary/samples_per_second")) {
     return absl::UnavailableError(
-        absl::StrCat(name, ": ", launcher, " has ended well, and no training has told its speed"));
+        absl::StrCat(name, ": ", launcher, " succeeded, but no training reported its speed"));
   }
   MethodResult result;
   result.name = name;
@@ -234,23 +234,6 @@ std::string Percent(double share, int digits) {
   return OrDash(share, absl::StrFormat("%.*f %%", digits, share * 100));
 }
 
-// OK when each number of ranks of --scaling can share a batch.
-absl::Status CheckScaling(int most, std::int64_t batch_size) {
-  std::int64_t fits = 1;
-  for (int ranks = 1; ranks <= most; ++ranks) {
-    fits = std::lcm(fits, std::int64_t{ranks});
-    if (fits <= kLargestBatch) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        "compare: --scaling ", most, " trains on 1 to ", most,
-        " ranks, which no --batch-size is shared by evenly; take at most --scaling ", ranks - 1));
-  }
-  if (batch_size % fits == 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("compare: --scaling ", most, " trains on 1 to ",
-                                                 most,
-                                                 " ranks, which cannot all share --batch-size ",
-                                                 batch_size, " evenly; take a multiple of ", fits));
-}
-
 // OK unless `training` has a flag of which each method would make something else: a place that
 // several trainings would write to, or what the methods themselves are.
 absl::Status CheckTraining(const Options& training) {
@@ -273,13 +256,13 @@ absl::Status CheckTraining(const Options& training) {
 }
 
 absl::StatusOr<std::vector<ScalingRow>> RunScaling(const std::string& launcher,
-                                                   const CompareOptions& compare,
+                                                   const ComparisonOptions& compare,
                                                    const Options& options,
                                                    const ScratchDir& scratch, std::ostream& out) {
   std::vector<ScalingRow> rows;
   for (int ranks = 1; ranks <= compare.scaling; ++ranks) {
     out << "running ddp and threads on " << ranks << "\n" << std::flush;
-    CompareOptions with = compare;
+    ComparisonOptions with = compare;
     with.ranks = ranks;
     ScalingRow row;
     row.ranks = ranks;
@@ -328,7 +311,7 @@ std::string FormatScaling(const std::vector<ScalingRow>& rows) {
 }
 
 absl::StatusOr<int> Compare(int argc, const char* const* argv, std::ostream& out) {
-  const absl::StatusOr<CompareOptions> compare = ParseCompare(argc, argv);
+  const absl::StatusOr<ComparisonOptions> compare = ParseCompare(argc, argv);
   if (!compare.ok()) return compare.status();
   if (!compare->help.empty()) {
     out << compare->help;
@@ -337,12 +320,12 @@ absl::StatusOr<int> Compare(int argc, const char* const* argv, std::ostream& out
   // Mistakes are found before anything is started.
   std::vector<const char*> training = {"muster-train"};
   for (const std::string& argument : compare->training) training.push_back(argument.c_str());
-  const auto options = ParseOptions(static_cast<int>(training.size()), training.data());
+  const auto options = ParseOptions(static_cast<int>(training.size()), training.data(),
+                                    BuiltInRecipes(), compare->own_flags);
   if (!options.ok()) return options.status();
   absl::Status shared = CheckTraining(*options);
-  if (shared.ok()) shared = CheckBatchSize(options->batch_size, compare->ranks);
-  if (shared.ok() && compare->scaling > 0) {
-    shared = CheckScaling(compare->scaling, options->batch_size);
+  if (shared.ok()) {
+    shared = CheckBatchSize(options->batch_size, std::max(compare->ranks, compare->scaling));
   }
   if (!shared.ok()) return shared;
   const absl::StatusOr<std::string> launcher = FindLauncher(compare->launcher);

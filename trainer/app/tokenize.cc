@@ -19,11 +19,12 @@
 #include "absl/strings/str_format.h"
 
 #include "base/failure.h"
-#include "trainer/app/reports/progress.h"
-#include "trainer/data/tokens/token_writer.h"
-#include "trainer/io/same_file.h"
-#include "trainer/text/text_encoder.h"
+#include "trainer/app/options/command_flags.h"
+#include "trainer/data/samples/token_files.h"
+#include "trainer/io/formats/files.h"
+#include "trainer/text/tokenizer.h"
 #include "trainer/text/tokenizer_file.h"
+#include "trainer/worker/progress.h"
 
 namespace muster::trainer {
 namespace {
@@ -48,7 +49,6 @@ absl::StatusOr<TokenizeOptions> ParseTokenize(int argc, const char* const* argv)
       "Turns text into a file of tokens, which --dataset tokens reads: numbers of 16 or 32 bits, "
       "little-endian, and nothing else.",
       "muster-train tokenize");
-  app.get_formatter()->column_width(40);
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   app.add_option("--tokenizer", options.tokenizer, "A tokenizer.json (byte-level BPE)")
       ->required()
@@ -71,14 +71,9 @@ absl::StatusOr<TokenizeOptions> ParseTokenize(int argc, const char* const* argv)
       ->required()
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->type_name("");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    options.help = app.help();
-  } catch (const CLI::ParseError& error) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("tokenize: ", error.what(), "; --help lists the flags"));
-  }
+  absl::StatusOr<std::string> help = ParseCommand(app, argc, argv);
+  if (!help.ok()) return help.status();
+  options.help = *std::move(help);
   return options;
 }
 

@@ -17,11 +17,9 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "trainer/comm/all_reducer.h"
-#include "trainer/comm/broadcast_bucket.h"
-#include "trainer/comm/host_messages.h"
-#include "trainer/comm/recorded_group.h"
-#include "trainer/comm/wait_clock.h"
+#include "trainer/comm/group_facts.h"
+#include "trainer/comm/shm_exchange.h"
+#include "trainer/worker/timing.h"
 
 namespace muster::trainer {
 namespace {
@@ -30,13 +28,13 @@ constexpr std::size_t kMessageBytes = 512;
 
 }  // namespace
 
-// The reducer is last: it goes first.
+// The reducer is last, so that it is destroyed first.
 struct Group::Joined {
   std::shared_ptr<GroupMeter> meter;
   std::array<c10::intrusive_ptr<c10d::ProcessGroup>, kUses> groups;  // by use
-  int prepared = 0;  // how often there was a new reducer
+  int prepared = 0;  // how many reducers there have been
   std::unique_ptr<AllReducer> reducer;
-  std::unique_ptr<HostMessages> messages;  // once they are prepared
+  std::unique_ptr<HostMessages> messages;  // set by PrepareMessages
 };
 
 Group::Group(GroupFacts facts, const c10::intrusive_ptr<c10d::ProcessGroup>& ranks)
@@ -115,7 +113,7 @@ at::Tensor Group::ReduceScatter(const at::Tensor& whole, Use use) {
     Backend(use)->_reduce_scatter_base(mine, sent)->wait();
     return mine;
   }
-  // Gloo has none. As bytes, of which some versions of it move any type.
+  // Gloo has none. Sent as bytes, since some of its versions only move certain types.
   at::Tensor sent = whole.view({-1}).view(at::kByte);
   at::Tensor received = at::empty_like(sent);
   std::vector<std::int64_t> equal_splits;
@@ -132,7 +130,7 @@ at::Tensor Group::ReduceScatter(const at::Tensor& whole, Use use) {
 PendingGather Group::AllGatherAsync(const at::Tensor& mine, Use use) {
   std::vector<std::vector<at::Tensor>> all(1);
   std::vector<at::Tensor> tensors;
-  // As bytes, since Gloo knows no bfloat16.
+  // As bytes, since Gloo does not support bfloat16.
   const auto bytes = [](const at::Tensor& tensor) { return tensor.view({-1}).view(at::kByte); };
   for (int rank = 0; rank < size(); ++rank) {
     tensors.push_back(at::empty(mine.sizes(), mine.options()));

@@ -14,7 +14,8 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
-// They hide the agent from builds without it, which Debian's is not, but its headers do not say so.
+// These macros hide the agent in builds without it; Debian's has it, but its headers do not define
+// them.
 #ifndef USE_RPC
 #define USE_RPC
 #endif
@@ -27,9 +28,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
-#include "base/random_name.h"
-#include "trainer/comm/listening_sockets.h"
-#include "trainer/worker/one_line.h"
+#include "base/text.h"
+#include "trainer/comm/host/host_layout.h"
+#include "trainer/runtime/failure.h"
 
 namespace muster::trainer {
 namespace {
@@ -38,16 +39,16 @@ namespace rpc = torch::distributed::rpc;
 
 constexpr int kAgentThreads = 4;
 constexpr int kSecretCharacters = 32;
-constexpr float kForever = 0;  // a timeout, by rpc_agent.h
+constexpr float kForever = 0;  // a timeout, per LibTorch's rpc_agent.h
 constexpr char kSecretKey[] = "secret";
-// What is asked of a member whose process is to be watched, who never answers, and of one to which
-// somebody connects.
+// Two calls: one to a member whose process is watched, which is never answered; and one to test a
+// new connection.
 constexpr char kWatch[] = "";
 constexpr char kHello[] = "hello";
-// Of the environment, by which TensorPipe finds the address to listen at.
+// The environment variable with which TensorPipe chooses its listening address.
 constexpr char kInterfaceVariable[] = "TP_SOCKET_IFNAME";
 
-// For a name that means nothing TensorPipe would listen wherever the host's name leads.
+// With an invalid name TensorPipe would listen wherever the host's name resolves to.
 void CheckInterface() {
   const char* const name = std::getenv(kInterfaceVariable);
   if (name == nullptr || *name == '\0' || if_nametoindex(name) != 0) return;
@@ -55,7 +56,7 @@ void CheckInterface() {
                                            ": this host has no network interface of that name"));
 }
 
-// Rank 0 makes it and puts it into the store, so it is as secret as that is.
+// Rank 0 creates it and puts it into the store, so it is as secret as the store.
 std::string SharedSecret(const RemoteCalls::Place& place) {
   if (place.rank == 0) {
     const std::string secret = base::RandomName(kSecretCharacters);
@@ -73,7 +74,7 @@ void CountAsSent(GroupMeter& meter, const RemoteCalls::Tensors& tensors) {
   }
 }
 
-// Takes calls from the agent.
+// Receives calls from the agent.
 class CallTaker : public rpc::RequestCallback {
  public:
   CallTaker(std::string secret, std::shared_ptr<GroupMeter> meter, RemoteCalls::Handler handler)
@@ -85,7 +86,8 @@ class CallTaker : public rpc::RequestCallback {
     auto future = c10::make_intrusive<rpc::JitFuture>(at::AnyClassType::get());
     const std::string text(request.payload().begin(), request.payload().end());
     if (!absl::StartsWith(text, secret_)) {
-      future->setError(std::make_exception_ptr(std::runtime_error("the call is not of this job")));
+      future->setError(
+          std::make_exception_ptr(std::runtime_error("the call is not from this job")));
       return future;
     }
     const std::string what = text.substr(secret_.size());
@@ -126,7 +128,7 @@ struct RemoteCalls::Agent {
   std::string secret;
   std::shared_ptr<rpc::TensorPipeAgent> agent;
 
-  // Throws c10::Error where it cannot be sent.
+  // Throws c10::Error if it cannot be sent.
   c10::intrusive_ptr<rpc::JitFuture> Send(int to, const std::string& what, Tensors arguments,
                                           float timeout_seconds = kForever) const {
     const std::string text = absl::StrCat(secret, what);
@@ -140,7 +142,7 @@ struct RemoteCalls::Agent {
 
 RemoteCalls::RemoteCalls(const Place& place, std::shared_ptr<GroupMeter> meter, Handler handler)
     : meter_(std::move(meter)), agent_(std::make_unique<Agent>()) {
-  // TensorPipe has no other way to be told, and reads it once, in what comes next.
+  // TensorPipe reads this variable, its only setting, once, in what follows.
   if (!place.interface.empty()) setenv(kInterfaceVariable, place.interface.c_str(), 0);
   CheckInterface();
   agent_->secret = SharedSecret(place);
@@ -173,7 +175,7 @@ void RemoteCalls::Meet(const Place& place) {
                                           meter_->members[static_cast<std::size_t>(to)],
                                           " for calls: ", answer->tryRetrieveErrorMessage()));
   }
-  // Others may not have connected to this one yet.
+  // Others may not be connected to this one yet.
   const auto key = [](int rank) { return absl::StrCat("connected/", rank); };
   std::vector<std::string> all;
   for (int rank = 0; rank < place.size; ++rank) all.push_back(key(rank));

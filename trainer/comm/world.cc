@@ -15,14 +15,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
-#include "trainer/comm/all_reducer.h"
-#include "trainer/comm/call_within.h"
-#include "trainer/comm/local_address.h"
+#include "trainer/comm/host/host_layout.h"
+#include "trainer/comm/host/shm_segment.h"
 #include "trainer/comm/round_store.h"
-#include "trainer/comm/shared_segment.h"
+#include "trainer/comm/shm_exchange.h"
 #include "trainer/compat/gpu_facts.h"
 #include "trainer/compat/torch_compat.h"
-#include "trainer/worker/one_line.h"
+#include "trainer/runtime/failure.h"
 
 namespace muster::trainer {
 namespace {
@@ -33,8 +32,8 @@ std::string ArrivalKey(int rank) {
   return absl::StrCat("arrived/", rank);
 }
 
-// Those of `ranks` that never reached `store`, as a phrase; empty when there are none or the store
-// does not answer.
+// The `ranks` that never reached `store`, as a phrase; empty if there are none or the store does
+// not answer.
 std::string WhoIsMissing(const compat::Store& store, const std::vector<int>& ranks) {
   std::vector<int> missing;
   try {
@@ -49,7 +48,7 @@ std::string WhoIsMissing(const compat::Store& store, const std::vector<int>& ran
                       " did not arrive; ");
 }
 
-// Done without where it cannot be had: the ranks' own messages do not depend on it.
+// Optional: the ranks' own error messages do not depend on it.
 std::optional<worker::FlightMemory> OpenLaunchersLog(const Environment& env) {
   if (env.flight_log.empty()) return std::nullopt;
   absl::StatusOr<worker::FlightMemory> log =
@@ -58,7 +57,7 @@ std::optional<worker::FlightMemory> OpenLaunchersLog(const Environment& env) {
   return *std::move(log);
 }
 
-// NCCL waits without an end for a rank that is gone again, so it is left alone after the timeout.
+// NCCL waits forever for a rank that has died meanwhile, so it is abandoned after the timeout.
 compat::Group JoinNcclInTime(const compat::Store& store, int rank, int size,
                              std::chrono::milliseconds timeout, const at::Device& device) {
   return CallWithin<compat::Group>(
@@ -76,12 +75,12 @@ std::vector<int> UpTo(int ranks) {
 
 }  // namespace
 
-// The group is declared last: it goes first, while the store it uses is still there.
+// The group is declared last, so that it is destroyed before the store it uses.
 struct World::Joined {
-  compat::Store store;     // on rank 0 the one that all are served by
+  compat::Store store;     // on rank 0 the one that serves all ranks
   std::string interfaces;  // what Gloo's sockets are bound to: these, or the address
   std::string address;
-  std::vector<compat::Group> nccl_groups;  // besides that of all
+  std::vector<compat::Group> nccl_groups;  // except that of all ranks
   compat::Group group;
 };
 
@@ -96,7 +95,7 @@ World::World(const Environment& env, std::chrono::milliseconds timeout, const at
 
 World::~World() {
   if (comm() != Comm::kNccl) return;
-  // What is left to c10d's destructors is torn down with a warning.
+  // Otherwise c10d's destructors shut them down with a warning.
   for (const compat::Group& group : joined_->nccl_groups) compat::ShutDownNcclGroup(group);
   compat::ShutDownNcclGroup(joined_->group);
 }
@@ -118,12 +117,12 @@ absl::StatusOr<std::unique_ptr<World>> World::Join(const Environment& env, Comm 
   const at::Device device =
       nccl ? at::Device(at::kCUDA, static_cast<at::DeviceIndex>(env.local_rank))
            : at::Device(at::kCPU);
-  // Whatever is put on "the" GPU from now on is put on this rank's, and not on the first one.
+  // "The" GPU is this rank's from now on, not the first one.
   if (nccl) c10::impl::VirtualGuardImpl(at::kCUDA).setDevice(device);
 
   auto joined = std::make_unique<Joined>();
   joined->interfaces = alone ? "" : env.gloo_interface;
-  // Gloo would listen on whatever address the host's name resolves to, which others may not reach.
+  // Otherwise Gloo listens wherever the host's name resolves to, which other hosts may not reach.
   joined->address = "127.0.0.1";
   if (!alone && !nccl && env.gloo_interface.empty()) {
     absl::StatusOr<std::string> found = LocalAddressTowards(env.master_addr, env.master_port);
@@ -155,7 +154,7 @@ absl::StatusOr<std::unique_ptr<World>> World::Join(const Environment& env, Comm 
     const absl::Status chosen = world->Choose(asked, nccl);
     if (!chosen.ok()) return chosen;
   } catch (const std::exception& error) {
-    // A rank is gone again, and then the destructors of c10d may wait for it.
+    // A rank has died meanwhile, and c10d's destructors may wait for it.
     static_cast<void>(world.release());
     return absl::UnavailableError(
         absl::StrCat("ask the ", env.world_size, " ranks where they are: ", OneLine(error)));
@@ -208,10 +207,10 @@ void World::MakeRecorder(absl::StatusOr<ShmSegment> segment, const HostLayout& l
 
 absl::Status World::Choose(Comm asked, bool nccl) {
   asked_ = asked;
-  Group met(FactsOfAll(), joined_->group);  // to ask with, before anything is chosen
+  Group met(FactsOfAll(), joined_->group);  // for exchanging text before a transport is chosen
   hosts_ = met.Gather(HostId(), kHostIdBytes);
   const HostLayout layout = LayOutHosts(hosts_, rank_);
-  // A little memory, which everybody can use; how much gradients need is known once there is a
+  // A small segment that every rank can use; how much gradients need is known once there is a
   // model.
   const auto gather = [&](const std::string& mine) { return met.Gather(mine, kSentenceBytes); };
   absl::StatusOr<ShmSegment> segment = MakeSharedSegment(
@@ -219,7 +218,7 @@ absl::Status World::Choose(Comm asked, bool nccl) {
   shm_trouble_ = std::string(segment.status().message());
   MakeRecorder(std::move(segment), layout);
   if (shm_trouble_.empty() && asked == Comm::kAuto && !nccl) {
-    // It is given back at once: this asks whether there will be enough for gradients.
+    // Freed at once: this checks whether there will be enough for gradients.
     shm_trouble_ =
         std::string(MakeSharedSegment(layout, met.members(),
                                       AllReducer::LeastBytes(layout.local_ranks.size()), gather)
@@ -227,7 +226,7 @@ absl::Status World::Choose(Comm asked, bool nccl) {
                         .message());
   }
   if (nccl) {
-    // Where the ranks are is NCCL's affair.
+    // NCCL finds the ranks' hosts by itself.
     for (int rank = 0; rank < size_; ++rank) {
       hosts_[static_cast<std::size_t>(rank)] = absl::StrCat(rank);
     }
@@ -258,7 +257,7 @@ absl::StatusOr<std::unique_ptr<Group>> World::MakeGroup(const std::string& name,
         absl::StrCat(attempt, " on rank ", rank_, ": a group needs a name, and different ranks of ",
                      "0 to ", size_ - 1, " with the one that makes it among them"));
   }
-  // A new place to meet each time, at which all of the members have met as often.
+  // A new meeting point each time; all members have met equally often.
   const std::string meeting = absl::StrCat("group/", name, "/", absl::StrJoin(members, ","), "/");
   const std::string now = absl::StrCat(meeting, meetings_[meeting]++, "/");
   const compat::Store store = c10::make_intrusive<c10d::PrefixStore>(now, joined_->store);
@@ -292,7 +291,8 @@ std::unique_ptr<Group> World::Connect(const std::string& name, const std::vector
     joined_->nccl_groups.push_back(group);
     return std::make_unique<Group>(std::move(facts), std::move(group));
   }
-  // Who asked for shared memory means whoever can use it: a group may have a host's only member.
+  // A request for shared memory applies to the ranks that can use it: a member may be alone on its
+  // host.
   const Comm asked = asked_ == Comm::kShm ? Comm::kAuto : asked_;
   facts.comm = PickComm(asked, facts.layout, shm_trouble_).value().comm;
   auto ranks = facts.meet("ranks", facts.rank, count);

@@ -7,8 +7,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "trainer/data/data_facts.h"
-#include "trainer/data/data_shape.h"
+#include "trainer/data/samples/data_options.h"
 
 namespace muster::trainer {
 
@@ -21,7 +20,14 @@ namespace muster::trainer {
 struct Batch {
   at::Tensor inputs;
   at::Tensor targets;
+  // A custom data set's other tensors, with a row per sample: a second input, a mask, a weight.
+  // Their number is fixed. The network finds them in Network::others, the objective gets them as an
+  // argument (Objective::loss_with).
+  std::vector<at::Tensor> others = {};
 };
+
+// The same tensors with `count` rows from row `begin` on, which share memory with those of `batch`.
+Batch BatchRows(const Batch& batch, std::int64_t begin, std::int64_t count);
 
 // Samples 0 to size() - 1. Immutable, so any number of threads may use it at once.
 class Dataset {
@@ -32,10 +38,10 @@ class Dataset {
   virtual DataShape shape() const = 0;
 
   // Returns the samples `indices`, each in [0, size()), in that order. With `train`, the samples
-  // are augmented as the data set's options say; the result depends only on the options' seed,
-  // `epoch` and the sample's index, not on the batch, the rank or the thread. Runs no parallel
-  // tensor operations, so it works on the calling thread alone. Throws std::out_of_range for an
-  // invalid index, std::invalid_argument with one sentence for a sample that turns out to be
+  // are augmented according to the data set's options; the result depends only on the options'
+  // seed, `epoch` and the sample's index, not on the batch, the rank or the thread. Runs no
+  // parallel tensor operations, so it works only on the calling thread. Throws std::out_of_range
+  // for an invalid index, std::invalid_argument with one sentence for a sample that turns out to be
   // invalid, and what LibTorch throws when memory runs out.
   virtual Batch Gather(const std::vector<std::int64_t>& indices, std::int64_t epoch,
                        bool train) const = 0;
@@ -45,8 +51,8 @@ class Dataset {
 struct Splits {
   std::shared_ptr<const Dataset> train;
   std::shared_ptr<const Dataset> test;
-  // How both are read, so that other data can be read in the same way. Of the names of classes,
-  // those that the model knows come first.
+  // How both are read, for reading other data in the same way. Class names known to the model come
+  // first.
   DataFacts facts = {};
 };
 

@@ -1,28 +1,26 @@
 #include "trainer/data/open_data.h"
 
 #include <filesystem>
+#include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
-#include "trainer/data/datasets/cifar.h"
-#include "trainer/data/datasets/generated.h"
-#include "trainer/data/datasets/idx_images.h"
-#include "trainer/data/datasets/image_dataset.h"
-#include "trainer/data/datasets/text_dataset.h"
-#include "trainer/data/open_csv.h"
-#include "trainer/data/open_image_folder.h"
-#include "trainer/data/token_splits.h"
+#include "trainer/data/datasets.h"
+#include "trainer/data/samples/image_sets.h"
+#include "trainer/data/samples/token_splits.h"
 
 namespace muster::trainer {
 namespace {
 
-// Numbers that neither batches nor ranks divide.
+// Not divisible by typical batch sizes or numbers of ranks.
 constexpr std::int64_t kGeneratedTrain = 2050;
 constexpr std::int64_t kGeneratedTest = 500;
 
-// Images of the same shape, normalized as `options` know it, else as the training images are.
+// Images of the same shape, normalized as in options.known, else as the training images.
 absl::StatusOr<Splits> ImageSplits(LabelledImages train, LabelledImages test,
                                    const DataOptions& options) {
   const absl::Status fits = CheckChannels(options.known.normalization, train.channels);
@@ -44,14 +42,14 @@ absl::StatusOr<Splits> OpenSplits(TokenSource source, const DataOptions& options
 }
 
 absl::Status CheckCropPadding(const AugmentationOptions& options) {
-  // More than any image's side would only ever show black.
+  // More than any image's side would be all black.
   constexpr int kMaxPadding = 64;
   if (options.crop_padding >= 0 && options.crop_padding <= kMaxPadding) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("a crop padding of ", options.crop_padding,
                                                  " pixels: it must be from 0 to ", kMaxPadding));
 }
 
-// Images are read from one directory.
+// Images come from a single directory.
 absl::Status CheckImageOptions(const DataOptions& options) {
   const absl::Status padding = CheckCropPadding(options.augmentation);
   if (!padding.ok()) return padding;
@@ -148,6 +146,76 @@ absl::StatusOr<Splits> OpenTokens(const DataOptions& options) {
 
 absl::StatusOr<Splits> OpenGeneratedText(const DataOptions& options) {
   return OpenSplits(TokenSource::kGenerated, options);
+}
+
+absl::StatusOr<Splits> OpenCsv(const TableOptions& options) {
+  auto table = ReadTable(options);
+  if (!table.ok()) return table.status();
+  const auto columns = static_cast<std::int64_t>(table->facts.columns.size());
+  const std::vector<std::string>& names =
+      options.known.classes.empty() ? table->facts.classes : options.known.classes;
+  const auto classes = static_cast<std::int64_t>(names.size());
+  const auto rows = [&](TableRows split) -> std::shared_ptr<const Dataset> {
+    return std::make_shared<TableDataset>(std::move(split), columns, classes);
+  };
+  const bool divided = table->test.count() > 0;
+  Splits splits{.train = rows(std::move(table->train)), .facts = std::move(table->facts)};
+  splits.test = divided ? rows(std::move(table->test)) : splits.train;
+  return splits;
+}
+
+absl::StatusOr<Splits> OpenImageFolder(const ImageFolderOptions& options) {
+  constexpr std::int64_t kLargestSide = 4096;
+  if (options.image_size < 1 || options.image_size > kLargestSide) {
+    return absl::InvalidArgumentError(absl::StrCat("an image size of ", options.image_size,
+                                                   " pixels: it must be from 1 to ", kLargestSide));
+  }
+  const absl::Status fits = CheckChannels(options.normalization, FolderDataset::kChannels);
+  if (!fits.ok()) return fits;
+  auto folder = ListImageFolder(options.list);
+  if (!folder.ok()) return folder.status();
+  const std::vector<std::string>& known = options.list.known_classes;
+  const auto classes =
+      static_cast<std::int64_t>(known.empty() ? folder->classes.size() : known.size());
+  const Normalization norm =
+      options.normalization.empty()
+          ? Normalization{.mean = {0.485, 0.456, 0.406}, .deviation = {0.229, 0.224, 0.225}}
+          : options.normalization;
+  const auto images =
+      [&](std::vector<ImageFile> files,
+          const AugmentationOptions& augmentation) -> std::shared_ptr<const Dataset> {
+    return std::make_shared<FolderDataset>(std::move(files), classes, options.image_size, norm,
+                                           augmentation);
+  };
+  const bool divided = !folder->test.empty();
+  Splits splits{.train = images(std::move(folder->train), options.augmentation),
+                .facts = {.normalization = norm, .classes = std::move(folder->classes)}};
+  splits.test = divided ? images(std::move(folder->test), AugmentationOptions{}) : splits.train;
+  return splits;
+}
+
+absl::Status CheckChannels(const Normalization& known, std::int64_t channels) {
+  const auto trained = static_cast<std::int64_t>(known.mean.size());
+  if (known.empty() || trained == channels) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the model was trained on data with ", trained, trained == 1 ? " channel" : " channels",
+      ", and these images have ", channels, ": give it data of the same kind"));
+}
+
+absl::StatusOr<Splits> OpenData(const DataRecipe& recipe, const DataOptions& options) {
+  absl::StatusOr<Splits> splits = recipe.open(options);
+  if (!splits.ok()) return splits;
+  const std::pair<const Dataset*, const char*> both[] = {{splits->train.get(), "training"},
+                                                         {splits->test.get(), "test"}};
+  for (const auto& [data, use] : both) {
+    const auto bad = [&, name = use](const char* why) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("open data set ", recipe.name, ": ", name, " data ", why));
+    };
+    if (data == nullptr) return bad("is missing (a null pointer in Splits)");
+    if (data->size() < 1) return bad("has no samples");
+  }
+  return splits;
 }
 
 }  // namespace muster::trainer

@@ -17,12 +17,11 @@
 #include "absl/strings/str_join.h"
 
 #include "base/failure.h"
-#include "base/random_name.h"
+#include "base/text.h"
 #include "base/unique_fd.h"
-#include "trainer/io/durable_file.h"
-#include "trainer/io/shards/checkpoint_file.h"
-#include "trainer/io/shards/shard_files.h"
-#include "trainer/io/shards/sharded_checkpoint.h"
+#include "trainer/io/checkpoint_file.h"
+#include "trainer/io/formats/files.h"
+#include "trainer/io/formats/shard_index.h"
 #include "trainer/io/torch_file.h"
 
 namespace muster::trainer {

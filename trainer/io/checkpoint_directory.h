@@ -9,8 +9,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-#include "trainer/io/shards/shard_index.h"
-#include "trainer/io/value.h"
+#include "trainer/io/formats/shard_index.h"
+#include "trainer/io/state_dict.h"
 
 namespace muster::trainer {
 

@@ -1,6 +1,7 @@
 #include "trainer/io/safetensors.h"
 
 #include <algorithm>
+#include <array>
 #include <fstream>
 #include <memory>
 #include <optional>
@@ -8,22 +9,67 @@
 #include <utility>
 
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
-#include "trainer/io/byte_source.h"
-#include "trainer/io/durable_file.h"
-#include "trainer/io/safetensors_header.h"
-#include "trainer/io/tensor_bytes.h"
-#include "trainer/worker/one_line.h"
+#include "trainer/io/formats/files.h"
+#include "trainer/io/formats/safetensors_header.h"
+#include "trainer/runtime/failure.h"
 
 namespace muster::trainer {
+namespace {
+
+constexpr std::array<std::pair<Dtype, at::ScalarType>, 10> kTypes = {{
+    {Dtype::kFloat64, at::kDouble},
+    {Dtype::kFloat32, at::kFloat},
+    {Dtype::kFloat16, at::kHalf},
+    {Dtype::kBfloat16, at::kBFloat16},
+    {Dtype::kInt64, at::kLong},
+    {Dtype::kInt32, at::kInt},
+    {Dtype::kInt16, at::kShort},
+    {Dtype::kInt8, at::kChar},
+    {Dtype::kUint8, at::kByte},
+    {Dtype::kBool, at::kBool},
+}};
+
+}  // namespace
+
+std::optional<Dtype> DtypeOf(const at::Tensor& tensor) {
+  for (const auto& [dtype, type] : kTypes) {
+    if (type == tensor.scalar_type()) return dtype;
+  }
+  return std::nullopt;
+}
+
+at::ScalarType ScalarTypeOf(Dtype dtype) {
+  return kTypes[static_cast<std::size_t>(dtype)].second;
+}
+
+at::Tensor EmptyTensor(Dtype dtype, std::int64_t elements) {
+  return at::empty({elements}, ScalarTypeOf(dtype));
+}
+
+ElementsKey KeyOfElements(const at::Tensor& tensor) {
+  return {tensor.data_ptr(), tensor.scalar_type(), tensor.sizes().vec(), tensor.strides().vec()};
+}
+
+at::Tensor DenseOnCpu(const at::Tensor& tensor) {
+  return tensor.detach().cpu().contiguous().resolve_conj().resolve_neg();
+}
+
+std::string_view BytesOf(const at::Tensor& tensor) {
+  return {static_cast<const char*>(tensor.data_ptr()), tensor.nbytes()};
+}
+
 namespace {
 
 absl::StatusOr<SafetensorsContents> ReadContents(const ByteSource& source) {
   absl::StatusOr<SafetensorsHeader> header = ReadSafetensorsHeader(source);
   if (!header.ok()) return header.status();
+  FileFacts facts;
+  facts.crc32 = header->crc32_before;
   SafetensorsContents contents;
   contents.metadata = std::move(header->metadata);
   for (const SafetensorsEntry& entry : header->entries) {
@@ -33,12 +79,17 @@ absl::StatusOr<SafetensorsContents> ReadContents(const ByteSource& source) {
         source.Read(header->data_offset + entry.offset, flat.data_ptr(), entry.size);
     if (!status.ok()) return status;
     const std::string_view bytes = BytesOf(flat);
+    if (header->checksum) facts.Add(bytes);
     if (entry.dtype == Dtype::kBool &&
         std::any_of(bytes.begin(), bytes.end(), [](char byte) { return byte != 0 && byte != 1; })) {
       return absl::InvalidArgumentError(
           absl::StrCat("it is damaged: ", entry.name, " has a bool neither true nor false"));
     }
     contents.tensors.push_back({entry.name, flat.view(entry.sizes)});
+  }
+  if (header->checksum && *header->checksum != facts.crc32) {
+    return absl::InvalidArgumentError(
+        "it is damaged: it is not what its checksum says; take another copy of the file");
   }
   return contents;
 }
@@ -96,8 +147,12 @@ absl::StatusOr<FileFacts> WriteSafetensorsFile(const SafetensorsContents& conten
     facts.Add(bytes);
     return (*file)->Append(bytes);
   };
-  if (absl::Status status = append(*beginning); !status.ok()) return status;
   try {
+    FileFacts unmarked;
+    unmarked.Add(*beginning);
+    for (const NamedTensor* named : tensors) unmarked.Add(BytesOf(DenseOnCpu(named->tensor)));
+    SetSafetensorsChecksum(unmarked.crc32, *beginning);
+    if (absl::Status status = append(*beginning); !status.ok()) return status;
     for (const NamedTensor* named : tensors) {
       const at::Tensor dense = DenseOnCpu(named->tensor);
       if (absl::Status status = append(BytesOf(dense)); !status.ok()) return status;

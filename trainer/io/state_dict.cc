@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
-#include "trainer/worker/one_line.h"
+#include "trainer/runtime/failure.h"
 
 namespace muster::trainer {
 namespace {

@@ -4,13 +4,26 @@
 #include <string>
 #include <vector>
 
+#include <ATen/core/Tensor.h>
+
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-#include "trainer/io/value.h"
-#include "trainer/named_tensor.h"
+#include "trainer/io/formats/value_tree.h"
+#include "trainer/runtime/named_tensor.h"
 
 namespace muster::trainer {
+
+// The contents of a checkpoint: Python values with LibTorch tensors.
+
+// See value_tree.h for the accessors. A complete checkpoint is one Value:
+//
+//   Dict checkpoint;
+//   checkpoint.Set("model", StateDictValue(model.Parameters()));   // trainer/io/state_dict.h
+//   checkpoint.Set("step", std::int64_t{1200});
+//   WriteTorchFile(checkpoint, "run.pt");                          // trainer/io/torch_file.h
+using Value = BasicValue<at::Tensor>;
+using Dict = BasicDict<at::Tensor>;
 
 // An OrderedDict of `tensors`, like module.state_dict(). Shares their elements, so it changes when
 // they do.

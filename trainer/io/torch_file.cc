@@ -11,14 +11,12 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "trainer/io/byte_source.h"
-#include "trainer/io/durable_file.h"
-#include "trainer/io/map_value.h"
-#include "trainer/io/pickle/pickle_writer.h"
-#include "trainer/io/tensor_bytes.h"
-#include "trainer/io/torch_archive.h"
-#include "trainer/io/zip/zip_writer.h"
-#include "trainer/worker/one_line.h"
+#include "trainer/io/formats/files.h"
+#include "trainer/io/formats/torch_archive.h"
+#include "trainer/io/formats/value_tree.h"
+#include "trainer/io/formats/zip_archive.h"
+#include "trainer/io/safetensors.h"
+#include "trainer/runtime/failure.h"
 
 namespace muster::trainer {
 namespace {

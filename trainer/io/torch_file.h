@@ -8,8 +8,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-#include "trainer/io/durable_file.h"
-#include "trainer/io/value.h"
+#include "trainer/io/formats/files.h"
+#include "trainer/io/state_dict.h"
 
 namespace muster::trainer {
 

@@ -1,4 +1,4 @@
-// The layer of batch normalization.
+// The batch normalization layer.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +7,11 @@
 #include <ATen/core/Tensor.h>
 #include <torch/nn/module.h>
 
-#include "trainer/models/batch_norm.h"
+#include "trainer/models/network.h"
 
 namespace muster::trainer {
 
-// torch.nn.BatchNorm2d, with the computing left to what `function` holds at the time.
+// torch.nn.BatchNorm2d, computed by the current value of `function`.
 class BatchNorm : public torch::nn::Module {
  public:
   BatchNorm(std::int64_t channels, std::shared_ptr<const BatchNormFunction> function);

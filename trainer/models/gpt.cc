@@ -22,7 +22,6 @@
 
 #include "trainer/compat/causal_attention.h"
 #include "trainer/models/tensor_layers.h"
-#include "trainer/models/tensor_split.h"
 
 namespace muster::trainer {
 namespace {
@@ -32,11 +31,11 @@ namespace nn = torch::nn;
 constexpr double kDeviation = 0.02;
 constexpr std::int64_t kMlpFactor = 4;
 
-// Which tokens a token must not look at, for all blocks of a GPT: made again only for a text of
-// another length. One thread.
+// The mask of tokens that each token must not attend to, shared by all blocks of a GPT; rebuilt
+// only for a text of another length. One thread.
 class CausalMask {
  public:
-  // For `x`, B x T x width: bool T x T on its device, true where a row's token must not look.
+  // For `x`, B x T x width: bool T x T on its device, true where a row's token must not attend.
   const at::Tensor& For(const at::Tensor& x) {
     const std::int64_t length = x.size(1);
     if (!mask_.defined() || mask_.size(0) != length || mask_.device() != x.device()) {
@@ -49,13 +48,13 @@ class CausalMask {
   at::Tensor mask_;
 };
 
-// What all layers of a GPT share.
+// Shared by all layers of a GPT.
 struct GptContext {
   CausalMask mask;
-  std::shared_ptr<TensorLinks> links;  // null unless each rank has a part of the layers
+  std::shared_ptr<TensorLinks> links;  // null unless the layers are split over ranks
 };
 
-// Every token looks at itself and those before it, `heads` times in parallel.
+// Every token attends to itself and the preceding ones, with `heads` heads in parallel.
 class Attention : public nn::Module {
  public:
   Attention(const GptOptions& options, std::shared_ptr<GptContext> context)
@@ -247,7 +246,7 @@ std::optional<std::vector<ModelFlag>> RecognizeGpt(const TensorShapes& shapes) {
     ++layers;
   }
   return std::vector<ModelFlag>{{"--layers", absl::StrCat(layers)},
-                                {"--heads", ""},  // they leave no trace
+                                {"--heads", ""},  // tensors do not show them
                                 {"--width", absl::StrCat((*tokens)[1])},
                                 {"--context", absl::StrCat((*places)[0])},
                                 {"--vocabulary", absl::StrCat((*tokens)[0])}};

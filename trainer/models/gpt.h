@@ -1,13 +1,13 @@
-// A small GPT, which predicts each token of a text from those before it.
+// A small GPT, which predicts each token of a text from the preceding ones.
 #pragma once
 
 #include <cstdint>
 
-#include "trainer/models/model_recipe.h"
+#include "trainer/models/recipe.h"
 
 namespace muster::trainer {
 
-// The sizes of a GPT; vocabulary and context are the data's. The defaults give 0.8 million
+// The sizes of a GPT; vocabulary and context come from the data. The defaults give 0.8 million
 // parameters for bytes, which two CPU cores train on a megabyte of text in minutes.
 struct GptOptions {
   std::int64_t layers = 4;

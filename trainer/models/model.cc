@@ -14,20 +14,20 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
-#include "trainer/data/loading/mixed_bits.h"
-#include "trainer/models/recompute.h"
-#include "trainer/models/tensor_objective.h"
+#include "trainer/data/samples/sample_order.h"
+#include "trainer/models/autocast.h"
+#include "trainer/models/objective.h"
 
 namespace muster::trainer {
 namespace {
 
-// Appends `items` with `prefix` before their names.
+// Appends `items` with `prefix` in front of their names.
 template <typename Items>
 void Append(const Items& items, const std::string& prefix, std::vector<NamedTensor>* named) {
   for (const auto& item : items) named->push_back({prefix + item.key(), item.value()});
 }
 
-// `named` without tensors that have come before under another name.
+// `named` without tensors that already occur under another name.
 std::vector<NamedTensor> EachOnce(std::vector<NamedTensor> named) {
   std::unordered_set<const void*> seen;
   std::erase_if(named, [&](const NamedTensor& one) {
@@ -36,15 +36,15 @@ std::vector<NamedTensor> EachOnce(std::vector<NamedTensor> named) {
   return named;
 }
 
-// `images` with the channels innermost. A single channel is described anew rather than copied: both
-// layouts are the same bytes, and contiguous() would leave the description, by which LibTorch
-// chooses how to compute, as it was.
+// `images` with the channels innermost. A single channel only gets new strides instead of a copy:
+// both layouts are the same bytes, and contiguous() would keep the strides, by which LibTorch
+// chooses its algorithm.
 at::Tensor ChannelsInnermost(const at::Tensor& images) {
   if (images.size(1) != 1) return images.contiguous(at::MemoryFormat::ChannelsLast);
   return images.reshape({images.size(0), images.size(2), images.size(3), 1}).permute({0, 3, 1, 2});
 }
 
-// The numbers of ranks that can share `total`: "1, 2 or 4".
+// The numbers of ranks that divide `total`: "1, 2 or 4".
 std::string Divisors(int total) {
   std::vector<std::string> divisors;
   for (int ranks = 1; ranks <= total; ++ranks) {
@@ -61,7 +61,7 @@ TensorSplit Marked(const std::map<std::string, TensorSplit>& splits, const std::
   return found == splits.end() ? TensorSplit::kWhole : found->second;
 }
 
-// What a model takes, and what data are.
+// The name of a kind of data.
 const char* KindName(DataShape::Kind kind) {
   switch (kind) {
     case DataShape::Kind::kImages:
@@ -98,7 +98,7 @@ Model::Model(Network network, bool channels_last, bool recompute)
     recomputed_.push_back(std::move(state));
   }
   if (!channels_last_) return;
-  // What Python's module.to(memory_format=torch.channels_last) does.
+  // Like Python's module.to(memory_format=torch.channels_last).
   for (NamedTensor& parameter : Parameters()) {
     at::Tensor& tensor = parameter.tensor;
     if (tensor.dim() != 4) continue;
@@ -107,7 +107,7 @@ Model::Model(Network network, bool channels_last, bool recompute)
 }
 
 void Model::MoveTo(const at::Device& device, at::ScalarType dtype) {
-  // Module::to(device, dtype) would make floating-point numbers of the counters too.
+  // Module::to(device, dtype) would also convert the counters to floating point.
   const auto move = [&](at::Tensor& tensor) {
     tensor.set_data(
         tensor.detach().to(device, tensor.is_floating_point() ? dtype : tensor.scalar_type()));
@@ -160,7 +160,10 @@ at::Tensor Model::RunStages(const StageRange& range, const at::Tensor& inputs,
   const bool recomputes = !recomputed_.empty() && repeatable && network_.module->is_training();
   at::Tensor x = channels_last_ && range.begin == 0 ? ChannelsInnermost(inputs) : inputs;
   for (std::size_t i = range.begin; i < range.end; ++i) {
-    const auto run = [this, i, place](const at::Tensor& into) { return RunStage(i, into, place); };
+    const auto run = [this, i, place, others = others_](const at::Tensor& into) {
+      if (network_.others) *network_.others = others;
+      return RunStage(i, into, place);
+    };
     const bool last = i + 1 == network_.stages.size();
     if (!recomputes || last) {
       x = run(x);
@@ -211,6 +214,10 @@ std::vector<NamedTensor> Model::StateDict() const {
 
 void Model::SetTraining(bool training) {
   network_.module->train(training);
+}
+
+void Model::SetOthers(std::vector<at::Tensor> others) {
+  others_ = std::move(others);
 }
 
 void Model::SetBatchNorm(BatchNormFunction function) {

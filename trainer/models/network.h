@@ -11,9 +11,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "trainer/models/batch_norm.h"
-#include "trainer/models/tensor_links.h"
-#include "trainer/models/tensor_split.h"
+#include "trainer/models/tensor_layers.h"
 
 namespace torch::nn {
 class Module;
@@ -21,17 +19,41 @@ class Module;
 
 namespace muster::trainer {
 
-// A layer or a block of layers: what can be computed by itself when the stage before it is done.
+// How batch normalization is computed, replaceable so that it can span several ranks.
+
+// The parts of a batch normalization layer. The tensors are the layer's own: in training, a
+// BatchNormFunction updates the running statistics, which need no gradient, in place.
+struct BatchNormParts {
+  at::Tensor weight;               // C, a parameter
+  at::Tensor bias;                 // C, a parameter
+  at::Tensor running_mean;         // C
+  at::Tensor running_var;          // C
+  at::Tensor num_batches_tracked;  // int64 scalar
+  double momentum = 0.1;
+  double epsilon = 1e-5;
+  bool training = true;
+};
+
+// Normalizes `input`, N x C x H x W, and returns a tensor of the same shape. Called on the thread
+// that calls Model::Forward, layer by layer, in the same order on every rank. May throw what
+// LibTorch throws.
+using BatchNormFunction =
+    std::function<at::Tensor(const at::Tensor& input, const BatchNormParts& parts)>;
+
+// What torch.nn.BatchNorm2d does: in training, uses the statistics of this rank's batch only.
+at::Tensor LocalBatchNorm(const at::Tensor& input, const BatchNormParts& parts);
+
+// A layer or a block of layers that can be computed separately, after the stage before it.
 struct Stage {
-  std::string name;  // as that of its parameters begins, if it has any: "transformer.h.3"
-  // Keeps the parts of the module that it needs alive.
+  std::string name;  // the common prefix of its parameters' names, if it has any: "transformer.h.3"
+  // Keeps the modules it needs alive.
   std::function<at::Tensor(const at::Tensor& inputs)> forward;
-  // The modules whose parameters and buffers it uses, by their names in Network::module; empty:
-  // the one called `name`. Ranks that have some stages only keep what these name.
+  // The modules whose parameters and buffers it uses, by their names in Network::module; empty: the
+  // one called `name`. Ranks with only some of the stages keep only these.
   std::vector<std::string> uses = {};
 };
 
-// Some stages that follow one another, by their indices: from `begin`, before `end`.
+// Consecutive stages, by index: from `begin`, before `end`.
 struct StageRange {
   std::size_t begin = 0;
   std::size_t end = 0;
@@ -47,25 +69,28 @@ struct Network {
   std::vector<Stage> stages;
   // The function that all batch normalization layers call; null when there are none.
   std::shared_ptr<BatchNormFunction> batch_norm;
-  // Whether the inputs are images, N x C x H x W, which --channels-last lays out anew.
+  // The current batch's other tensors (Batch::others), on the network's device, for stages that use
+  // them; null if none do. Empty while a model is only measured, with artificial inputs.
+  std::shared_ptr<std::vector<at::Tensor>> others = nullptr;
+  // Whether the inputs are images, N x C x H x W, whose layout --channels-last changes.
   bool takes_images = false;
   // Whether the stages may draw random numbers in training, as dropout does.
   bool draws_random_numbers = true;
 
-  // Tensor parallelism: how the layers can be split over ranks. Makes the stages compute with this
-  // rank's parts of the parameters in `splits`, and exchange the rest over `links`; null when they
+  // Tensor parallelism: how the layers are split over ranks. Makes the stages compute with this
+  // rank's parts of the parameters in `splits`, and exchange the rest over `links`; null if they
   // cannot be split.
   std::function<void(std::shared_ptr<TensorLinks> links)> use_links = nullptr;
-  // What the number of ranks must divide, and what that is: 4 "attention heads".
+  // The number that the number of ranks must divide, and its name: 4 "attention heads".
   int tensor_divides = 1;
   const char* tensor_divides_what = "";
-  // How parameters are cut, by their names in `module`; all others stay whole.
+  // How parameters are split, by their names in `module`; all others stay whole.
   std::map<std::string, TensorSplit> splits = {};
-  // Whether the stages can work with links that split the sequence. All parameters that stay whole
-  // then see a part of it each, so that their gradients are to be added up over the ranks.
+  // Whether the stages support links that split the sequence. Each rank's whole parameters then see
+  // only a part of it, so their gradients must be summed over the ranks.
   bool splits_sequence = false;
-  // With links, the last dimension of the outputs is this rank's part of so many scores, padded at
-  // the end with -infinity to equal parts; 0 if outputs are whole all the same.
+  // With links, the last dimension of the outputs is this rank's part of this many scores, padded
+  // at the end with -infinity to equal parts; 0 if outputs stay whole.
   std::int64_t split_scores = 0;
 };
 

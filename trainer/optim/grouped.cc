@@ -7,6 +7,7 @@
 #include <ATen/ops/scalar_tensor.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <tuple>
 #include <unordered_map>
@@ -16,7 +17,7 @@
 namespace muster::trainer {
 namespace {
 
-// Below this many elements a thread costs more than it does.
+// Below this many elements a thread costs more than it saves.
 constexpr std::int64_t kGrain = 32768;
 
 absl::Status Bad(const std::string& parameter, const std::string& why) {
@@ -35,17 +36,39 @@ GroupedOptimizer::GroupedOptimizer(const OptimizerOptions& options,
                                    std::vector<NamedTensor> parameters,
                                    std::vector<std::string> remembered)
     : options_(options), remembered_(std::move(remembered)) {
-  const auto decays = [&](const NamedTensor& parameter) {
-    return options_.decay_vectors || parameter.tensor.dim() > 1;
+  // The group excluded by --no-decay-vectors comes last; before it, groups are in the order in
+  // which their settings first occur.
+  struct Group {
+    bool decays = true;
+    ParameterSettings settings;
+    std::vector<NamedTensor> parameters;
   };
-  const auto vectors = std::stable_partition(parameters.begin(), parameters.end(), decays);
-  decayed_ = static_cast<std::size_t>(vectors - parameters.begin());
+  std::vector<Group> groups;
   for (NamedTensor& parameter : parameters) {
-    const bool first_group = entries_.size() < decayed_;
-    entries_.push_back({.name = std::move(parameter.name),
-                        .parameter = std::move(parameter.tensor),
-                        .weight_decay = first_group ? options_.weight_decay : 0,
-                        .remembered = std::vector<at::Tensor>(remembered_.size())});
+    const bool decays = options_.decay_vectors || parameter.tensor.dim() > 1;
+    ParameterSettings settings;
+    if (options_.own.settings_of) settings = options_.own.settings_of(parameter.name);
+    const auto same = [&](const Group& group) {
+      return group.decays == decays && group.settings == settings;
+    };
+    auto group = std::find_if(groups.begin(), groups.end(), same);
+    if (group == groups.end()) {
+      groups.push_back({decays, settings, {}});
+      group = std::prev(groups.end());
+    }
+    group->parameters.push_back(std::move(parameter));
+  }
+  std::stable_partition(groups.begin(), groups.end(), [](const Group& one) { return one.decays; });
+  for (Group& group : groups) {
+    group_begins_.push_back(entries_.size());
+    const double decay = group.decays ? options_.weight_decay : 0;
+    for (NamedTensor& parameter : group.parameters) {
+      entries_.push_back({.name = std::move(parameter.name),
+                          .parameter = std::move(parameter.tensor),
+                          .weight_decay = group.settings.weight_decay.value_or(decay),
+                          .lr_scale = group.settings.lr_scale,
+                          .remembered = std::vector<at::Tensor>(remembered_.size())});
+    }
   }
 }
 
@@ -58,7 +81,7 @@ void GroupedOptimizer::Step(double lr) {
     if (TakesForeach(entry)) {
       together.push_back(&entry);
     } else {
-      Update(entry, lr);
+      Update(entry, lr * entry.lr_scale);
     }
   }
   if (!together.empty()) UpdateTogether(together, lr);
@@ -71,12 +94,12 @@ bool GroupedOptimizer::TakesForeach(const Entry& entry) const {
 }
 
 void GroupedOptimizer::UpdateTogether(const std::vector<Entry*>& entries, double lr) {
-  using Kind = std::tuple<double, std::int64_t, bool, at::ScalarType>;
+  using Kind = std::tuple<double, std::int64_t, bool, at::ScalarType, double>;
   std::map<Kind, std::vector<Entry*>> kinds;
   for (Entry* const entry : entries) {
     const bool first = !remembered_.empty() && !entry->remembered[0].defined();
     kinds[{entry->weight_decay, counts_steps() ? entry->steps : 0, first,
-           entry->parameter.scalar_type()}]
+           entry->parameter.scalar_type(), entry->lr_scale}]
         .push_back(entry);
   }
   for (const auto& [kind, same] : kinds) {
@@ -91,7 +114,7 @@ void GroupedOptimizer::UpdateTogether(const std::vector<Entry*>& entries, double
         alike.remembered[i].push_back(entry->remembered[i]);
       }
     }
-    UpdateAlike(alike, lr);
+    UpdateAlike(alike, lr * std::get<4>(kind));
     if (!alike.first) continue;
     for (std::size_t place = 0; place < same.size(); ++place) {
       for (std::size_t i = 0; i < remembered_.size(); ++i) {
@@ -109,16 +132,17 @@ std::vector<std::string> GroupedOptimizer::Order() const {
 
 OptimizerState GroupedOptimizer::State(double lr) const {
   OptimizerState state;
-  const auto add_group = [&](std::size_t begin, std::size_t end) {
-    if (begin == end) return;
-    GroupState group{.options = Describe(lr, entries_[begin].weight_decay)};
-    for (std::size_t i = begin; i < end; ++i) group.parameters.push_back(entries_[i].name);
-    state.groups.push_back(std::move(group));
-  };
-  add_group(0, decayed_);
-  add_group(decayed_, entries_.size());
+  for (std::size_t group = 0; group < group_begins_.size(); ++group) {
+    const std::size_t begin = group_begins_[group];
+    const std::size_t end =
+        group + 1 < group_begins_.size() ? group_begins_[group + 1] : entries_.size();
+    const Entry& first = entries_[begin];
+    GroupState& saved = state.groups.emplace_back();
+    saved.options = Describe(lr * first.lr_scale, first.weight_decay);
+    for (std::size_t i = begin; i < end; ++i) saved.parameters.push_back(entries_[i].name);
+  }
   for (const Entry& entry : entries_) {
-    if (entry.steps == 0 || remembered_.empty()) continue;
+    if (entry.steps == 0 || (remembered_.empty() && !counts_steps())) continue;
     ParameterState remembered{.parameter = entry.name};
     if (counts_steps()) {
       remembered.tensors.push_back(
@@ -133,7 +157,7 @@ OptimizerState GroupedOptimizer::State(double lr) const {
 }
 
 absl::Status GroupedOptimizer::Load(const OptimizerState& state) {
-  // Into a copy first, so that nothing is changed if the last of them does not fit.
+  // Into a copy first, so that an error changes nothing.
   std::vector<Entry> entries = entries_;
   std::unordered_map<std::string, Entry*> by_name;
   for (Entry& entry : entries) {
@@ -152,7 +176,7 @@ absl::Status GroupedOptimizer::Load(const OptimizerState& state) {
 }
 
 absl::Status GroupedOptimizer::Restore(const ParameterState& state, Entry* entry) const {
-  // What Python remembers of a parameter that SGD moved without momentum: nothing.
+  // Python keeps no state for a parameter that SGD moved without momentum.
   if (state.tensors.empty()) return absl::OkStatus();
   const auto find = [&](const std::string& name) {
     const auto found = std::find_if(state.tensors.begin(), state.tensors.end(),
@@ -164,7 +188,7 @@ absl::Status GroupedOptimizer::Restore(const ParameterState& state, Entry* entry
     const at::Tensor step = find("step");
     if (!step.defined() || step.numel() != 1) return Bad(entry->name, "it lacks the step");
     const double steps = step.item<double>();
-    // Also false for a number that is not one; the upper end is far from what overflows.
+    // Also false for NaN; the upper bound is far from overflow.
     if (!(steps >= 1 && steps <= 1e15)) {
       return Bad(entry->name, absl::StrCat("step ", steps, " is not one"));
     }

@@ -1,4 +1,4 @@
-// What SGD and AdamW share: parameter groups, and the tensors kept for each parameter.
+// Shared by SGD and AdamW: parameter groups, and the tensors kept for each parameter.
 #pragma once
 
 #include <cstdint>
@@ -21,11 +21,12 @@ class GroupedOptimizer : public Optimizer {
   absl::Status Load(const OptimizerState& state) final;
 
  protected:
-  // A parameter and what is kept for it.
+  // A parameter and its state.
   struct Entry {
     std::string name;
     at::Tensor parameter;
     double weight_decay = 0;
+    double lr_scale = 1;
     // Steps taken. For SGD this only tells whether there were any: Python does not save the number,
     // so it is 1 after Load().
     std::int64_t steps = 0;
@@ -33,12 +34,12 @@ class GroupedOptimizer : public Optimizer {
     std::vector<at::Tensor> remembered;
   };
 
-  // Parameters that are updated alike, and what is kept for each: remembered[i] are all of the name
-  // i, undefined before their first step.
+  // Parameters with the same update, and their state: remembered[i] are all tensors of the name i,
+  // undefined before their first step.
   struct Alike {
     double weight_decay = 0;
     std::int64_t steps = 0;  // 0 for SGD
-    bool first = false;      // whether nothing is kept yet
+    bool first = false;      // whether there is no state yet
     std::vector<at::Tensor> parameters;
     std::vector<at::Tensor> gradients;
     std::vector<std::vector<at::Tensor>> remembered;
@@ -51,8 +52,8 @@ class GroupedOptimizer : public Optimizer {
   // Updates the parameter from its gradient, which is defined. entry.steps already includes this
   // step.
   virtual void Update(Entry& entry, double lr) = 0;
-  // Updates many parameters from their gradients with the same operations. What it keeps of them at
-  // first it puts into `alike.remembered`.
+  // Updates many parameters from their gradients with the same operations. Puts state that it
+  // creates into `alike.remembered`.
   virtual void UpdateAlike(Alike& alike, double lr) = 0;
   // Whether the state includes "step".
   virtual bool counts_steps() const = 0;
@@ -62,7 +63,7 @@ class GroupedOptimizer : public Optimizer {
 
   // Whether the one-pass kernels can update this parameter: it is dense, on the CPU and float32 or
   // float64, and the kept tensors have its type and layout. A gradient of another type or layout is
-  // no obstacle: `*gradient` is then replaced by a copy with the parameter's. A sparse one is.
+  // replaced in `*gradient` by a copy with the parameter's; a sparse one cannot be used.
   bool OnePass(const Entry& entry, at::Tensor* gradient) const;
 
   // Splits [0, count) into ranges and runs `body(begin, end)` for each on LibTorch's threads.
@@ -78,8 +79,8 @@ class GroupedOptimizer : public Optimizer {
   absl::Status Restore(const ParameterState& state, Entry* entry) const;
 
   const std::vector<std::string> remembered_;
-  std::vector<Entry> entries_;  // group by group
-  std::size_t decayed_ = 0;     // size of the first group; all entries when there is only one
+  std::vector<Entry> entries_;             // group by group
+  std::vector<std::size_t> group_begins_;  // indices into entries_
 };
 
 }  // namespace muster::trainer

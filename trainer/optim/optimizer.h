@@ -2,18 +2,54 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
+
+#include <ATen/core/Tensor.h>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-#include "trainer/named_tensor.h"
+#include "trainer/io/state_dict.h"
 #include "trainer/optim/optimizer_options.h"
-#include "trainer/optim/optimizer_state.h"
+#include "trainer/runtime/named_tensor.h"
 
 namespace muster::trainer {
+
+// An optimizer's state, laid out as in Python's optimizer.state_dict() but keyed by name.
+//
+// Python numbers the parameters across all groups, in order, and its state_dict is
+//   {'state': {0: {'momentum_buffer': tensor}, 1: ...},
+//    'param_groups': [{'lr': 0.02, ..., 'params': [0, 1, ...]}, ...]}
+// To convert: number the names in `groups` from 0, in order. A ParameterState becomes the dict
+// under its parameter's number. A GroupState becomes a dict in param_groups: its options, in order,
+// then 'params'. torch.optim.SGD and AdamW of 1.13 and 2.x load the result.
+
+// None, a bool, a number, or a tuple of two numbers (Adam's betas).
+using OptionValue =
+    std::variant<std::monostate, bool, std::int64_t, double, std::pair<double, double>>;
+
+struct GroupState {
+  std::vector<std::pair<std::string, OptionValue>> options;  // "lr" etc., in Python's order
+  std::vector<std::string> parameters;                       // names
+};
+
+struct ParameterState {
+  std::string parameter;  // its name
+  // SGD: "momentum_buffer". AdamW: "step" (a float32 scalar on the CPU, as in Python), "exp_avg"
+  // and "exp_avg_sq".
+  std::vector<NamedTensor> tensors;
+};
+
+struct OptimizerState {
+  std::vector<GroupState> groups;
+  std::vector<ParameterState>
+      parameters;  // those that have taken a step; none for SGD without momentum
+};
 
 // Updates parameters from their gradients, in place and unseen by autograd. Holds the parameters'
 // tensors, so create it after Model::MoveTo. One owner, one thread; the one-pass kernels use
@@ -23,7 +59,7 @@ class Optimizer {
   virtual ~Optimizer() = default;
 
   // Takes one step with learning rate `lr`, using the gradients in the parameters' .grad(). A
-  // parameter without a gradient is left alone, as in Python. Does not change or clear the
+  // parameter without a gradient is not updated, as in Python. Does not change or clear the
   // gradients.
   virtual void Step(double lr) = 0;
 
@@ -35,11 +71,11 @@ class Optimizer {
   // optimizer's own, not copies, so use them before the next step.
   virtual OptimizerState State(double lr) const = 0;
 
-  // Restores `state`, which the same kind of optimizer saved for the same parameters. Copies its
+  // Restores `state`, saved by the same kind of optimizer for the same parameters. Copies its
   // tensors to each parameter's device, type and layout. Ignores the options in its groups, because
-  // the command line sets those. A parameter that is not in `state` starts afresh. On error nothing
-  // changes: kInvalidArgument and one sentence when `state` has an unknown parameter, a tensor of
-  // another shape or a bad step number, or when it lacks a tensor of a parameter.
+  // the command line sets those. A parameter that is not in `state` starts without state. On error
+  // nothing changes: kInvalidArgument and one sentence if `state` has an unknown parameter, a
+  // tensor of another shape or a bad step number, or lacks a tensor of a parameter.
   virtual absl::Status Load(const OptimizerState& state) = 0;
 };
 
@@ -49,9 +85,78 @@ class Optimizer {
 absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(const OptimizerOptions& options,
                                                          std::vector<NamedTensor> parameters);
 
-// The same for the part of the parameters, perhaps none, that one of several ranks updates. With
-// options that MakeOptimizer() has accepted for the whole.
+// The same for the part of the parameters, possibly none, that one of several ranks updates.
+// MakeOptimizer() must have accepted the options for all parameters.
 std::unique_ptr<Optimizer> MakePartOptimizer(const OptimizerOptions& options,
                                              std::vector<NamedTensor> parameters);
+
+// An optimizer's state in the layout of Python's optimizer.state_dict().
+
+// Converts `state` as described at OptimizerState: parameters become numbers, in the order of the
+// groups. The tensors share their elements with `state`. Each group also gets its parameters'
+// "names", which Python's load_state_dict keeps and ignores.
+Value OptimizerStateValue(const OptimizerState& state);
+
+// The inverse. kInvalidArgument and one sentence when `value` is not an optimizer's state.
+absl::StatusOr<OptimizerState> ReadOptimizerState(const Value& value);
+
+// Names of tensors as an entry of a checkpoint.
+
+// A list of strings.
+Value NamesValue(const std::vector<std::string>& names);
+
+// The inverse. kInvalidArgument and one sentence if `value` is not such a list.
+absl::StatusOr<std::vector<std::string>> ReadNames(const Value& value);
+
+// The exponential moving average of a model's parameters.
+
+// An average of each parameter over the last steps, roughly 1 / (1 - decay) of them. It often tests
+// better than the parameters themselves, which fluctuate from step to step. One thread.
+class Ema {
+ public:
+  // Keeps the tensors of `parameters`; the averages start equal to them. `decay` is in (0, 1).
+  Ema(const std::vector<NamedTensor>& parameters, double decay);
+
+  // Sets the averages to the current parameters.
+  void Restart();
+  // Call this after each step of the optimizer: average = decay * average + (1 - decay) *
+  // parameter.
+  void Update();
+
+  // Swaps the parameters with their averages, in place. Call it before the averages are evaluated
+  // or saved as the model, and again afterwards.
+  void Swap();
+
+  // The averages, named as their parameters. They share memory with this object.
+  const std::vector<NamedTensor>& averages() const { return averages_; }
+
+ private:
+  const std::vector<NamedTensor> parameters_;
+  const double decay_;
+  std::vector<NamedTensor> averages_;
+};
+
+// Swaps the parameters with their averages during its lifetime. Does nothing if `ema` is null.
+class EmaInPlace {
+ public:
+  // Calls `exchanged`, if set, after each swap; it must not throw.
+  explicit EmaInPlace(Ema* ema, std::function<void()> exchanged = nullptr)
+      : ema_(ema), exchanged_(std::move(exchanged)) {
+    Exchange();
+  }
+  ~EmaInPlace() { Exchange(); }
+  EmaInPlace(const EmaInPlace&) = delete;
+  EmaInPlace& operator=(const EmaInPlace&) = delete;
+
+ private:
+  void Exchange() {
+    if (ema_ == nullptr) return;
+    ema_->Swap();
+    if (exchanged_) exchanged_();
+  }
+
+  Ema* const ema_;
+  const std::function<void()> exchanged_;
+};
 
 }  // namespace muster::trainer

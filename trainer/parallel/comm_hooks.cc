@@ -1,6 +1,8 @@
 #include "trainer/parallel/comm_hooks.h"
 
+#include <algorithm>
 #include <condition_variable>
+#include <cstddef>
 #include <deque>
 #include <exception>
 #include <mutex>
@@ -12,6 +14,12 @@
 #include <ATen/core/ivalue.h>
 #include <ATen/core/jit_type.h>
 #include <torch/csrc/distributed/c10d/comm.hpp>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 
 namespace muster::trainer {
 namespace {
@@ -41,8 +49,8 @@ class ThreadHook : public c10d::CommHookInterface {
     Future future = job.future;
     {
       std::unique_lock<std::mutex> lock(mutex_);
-      // After the last bucket backward() has nothing left to compute, so it can as well do this
-      // itself, without a thread that has to wake up first and then has to wake it up.
+      // After the last bucket backward() has nothing left to compute, so this thread averages it
+      // itself instead of waking another one up and waiting for it.
       if (bucket.isLast() && queue_.empty() && !working_) {
         lock.unlock();
         Finish(job, Waiting::kSpin);
@@ -101,7 +109,7 @@ class ThreadHook : public c10d::CommHookInterface {
   const double scale_;
   const CommHook compression_;
 
-  std::mutex mutex_;  // guards what is between here and the thread
+  std::mutex mutex_;  // guards the members down to the thread
   std::condition_variable work_;
   std::deque<Job> queue_;
   bool working_ = false;  // the thread is averaging a bucket
@@ -114,7 +122,7 @@ class BFloat16Hook : public c10d::CommHookInterface {
  public:
   explicit BFloat16Hook(Group& group) : group_(group) {}
 
-  // Issued from the thread that runs backward(), so that all ranks keep one order of operations.
+  // Called on the thread that runs backward(), so that all ranks have the same order of operations.
   Future runHook(c10d::GradBucket& bucket) override {
     const at::NoGradGuard no_grad;
     at::Tensor buffer = bucket.getBuffer();
@@ -166,6 +174,55 @@ std::unique_ptr<c10d::CommHookInterface> MakeThreadHook(Group& group, CommHook c
 
 std::unique_ptr<c10d::CommHookInterface> MakeBFloat16Hook(Group& group) {
   return std::make_unique<BFloat16Hook>(group);
+}
+
+namespace {
+
+// A sentence with more names than this is unreadable.
+constexpr std::size_t kMostNames = 8;
+
+// The names behind the indices in "Parameter indices which did not receive grad for rank 0: 2 3"
+// (c10d reducer.cpp, ensure_prior_reduction_finished).
+std::vector<std::string> Missing(const std::string& message,
+                                 const std::vector<std::string>& names) {
+  const std::string intro = "indices which did not receive grad for rank ";
+  std::size_t at = message.find(intro);
+  if (at != std::string::npos) at = message.find(": ", at);
+  if (at == std::string::npos) return {};
+  std::vector<std::string> missing;
+  const std::string numbers = message.substr(at + 2, message.find('\n', at) - at - 2);
+  const std::vector<std::string> words =
+      absl::StrSplit(numbers, absl::ByAnyChar(" ,."), absl::SkipEmpty());
+  for (const std::string& word : words) {
+    std::size_t index = 0;
+    if (!absl::SimpleAtoi(word, &index) || index >= names.size()) break;
+    missing.push_back(names[index]);
+  }
+  return missing;
+}
+
+}  // namespace
+
+std::optional<std::string> UnusedParametersSentence(const std::string& message,
+                                                    const std::vector<std::string>& names, int rank,
+                                                    bool find_unused_parameters) {
+  if (!absl::StrContains(message, "Expected to have finished reduction")) return std::nullopt;
+  std::vector<std::string> missing = Missing(message, names);
+  std::string which = missing.size() == 1 ? "parameter " : "parameters ";
+  if (missing.empty()) {
+    which = "some parameters";
+  } else {
+    const std::size_t more = missing.size() - std::min(missing.size(), kMostNames);
+    missing.resize(missing.size() - more);
+    absl::StrAppend(&which, absl::StrJoin(missing, ", "));
+    if (more > 0) absl::StrAppend(&which, " and ", more, " more");
+  }
+  return absl::StrCat("the last step's loss on rank ", rank, " did not depend on ", which,
+                      ", so not all gradients were averaged: ",
+                      find_unused_parameters
+                          ? "use every output of the model in the loss"
+                          : "set find_unused_parameters (--find-unused-parameters), or leave them "
+                            "out of the model");
 }
 
 }  // namespace muster::trainer

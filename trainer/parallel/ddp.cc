@@ -12,10 +12,9 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "trainer/comm/wait_clock.h"
 #include "trainer/compat/torch_compat.h"
 #include "trainer/parallel/comm_hooks.h"
-#include "trainer/parallel/unused_parameters.h"
+#include "trainer/worker/timing.h"
 
 namespace muster::trainer {
 namespace {
@@ -24,9 +23,9 @@ std::int64_t Bytes(double mega_bytes) {
   return static_cast<std::int64_t>(mega_bytes * (1 << 20));
 }
 
-// With a static graph, the first step's gradients are averaged when all have been computed: which
-// parameters are used how often is known only then. This passes an output on, and on the way back
-// asks the Reducer for that, as _DDPSink does in Python.
+// With a static graph, the first step's gradients are averaged when all have been computed: only
+// then is it known how often each parameter is used. This passes an output through, and in the
+// backward pass tells the Reducer to do that, like _DDPSink in Python.
 struct StaticGraphSink : torch::autograd::Function<StaticGraphSink> {
   struct Step {
     c10d::Reducer* reducer = nullptr;
@@ -48,10 +47,10 @@ struct StaticGraphSink : torch::autograd::Function<StaticGraphSink> {
   }
 };
 
-// Counts as waiting what the backward pass of `output` does once all gradients have been computed:
-// then the Reducer waits for the buckets that are on their way. It does so in a callback that it
-// queues when the last bucket is full, and callbacks run in their order, on this thread if all is
-// on the CPU. The output's gradient is there before those of any parameter.
+// Counts as waiting what the backward pass of `output` does after all gradients have been computed:
+// then the Reducer waits for the remaining buckets. It does so in a callback that it queues when
+// the last bucket is full, and callbacks run in order, on this thread if everything is on the CPU.
+// The output's gradient is computed before those of any parameter.
 void CountWaiting(const at::Tensor& output) {
   output.register_hook([](const at::Tensor&) {
     auto& engine = torch::autograd::Engine::get_default_engine();
@@ -64,30 +63,30 @@ void CountWaiting(const at::Tensor& output) {
 
 }  // namespace
 
-// The reducer is before the logger, which looks at it when it goes; its hook's thread ends with it.
+// The reducer is before the logger, whose destructor uses it; its hook's thread ends with it.
 struct DistributedDataParallel::Engine {
   Group& group;
   const DdpOptions options;
   std::vector<at::Tensor> params;  // those that require a gradient
   std::vector<std::string> names;  // of params
   std::vector<at::Tensor> buffers;
-  std::int64_t step_bytes = 0;  // of what is averaged in one step
-  Traffic before{};             // what the group had counted when this was made
+  std::int64_t step_bytes = 0;  // averaged in one step
+  Traffic before{};             // the group's count at construction
   std::shared_ptr<c10d::Reducer> reducer{};
-  std::shared_ptr<c10d::Logger> logger{};  // the reducer reports to it, and has only a weak_ptr
+  std::shared_ptr<c10d::Logger> logger{};  // the reducer reports to it through a weak_ptr
   StaticGraphSink::Step first_step{};
 
-  std::vector<std::string> gradient_order{};  // of the buckets as they are; empty: not known
+  std::vector<std::string> gradient_order{};  // of the current buckets; empty: unknown
   std::int64_t synced_steps = 0;
-  bool forward_sync = true;  // whether the step before averaged
+  bool forward_sync = true;  // whether the previous step averaged
 
   void RegisterHook();
   // The parameter's name.
   const std::string& NameOf(const at::Tensor& param) const;
-  // For whoever reads what became of an exchange: each bucket is called by its first parameter.
+  // Names each bucket after its first parameter, for reports about operations.
   void NameBuckets();
   void MakeBuckets(compat::ReducerParts* parts, const std::vector<std::string>& order);
-  // Makes buckets anew if the gradients of the step before have shown their order.
+  // Rebuilds the buckets if the previous step has shown the order of the gradients.
   void RebuildBuckets();
 };
 
@@ -141,8 +140,8 @@ void DistributedDataParallel::Engine::MakeBuckets(compat::ReducerParts* parts,
     return;
   }
   // One bucket for the first step; in the second the reducer makes buckets in the order in which
-  // the gradients came. It cannot do so when steps may differ in the parameters they use. Until
-  // then the last parameters are taken to be the first to have gradients, hence reversed.
+  // gradients arrived. It cannot do that if steps may use different parameters. Until then the last
+  // parameters are assumed to get their gradients first, hence reversed.
   const std::vector<std::size_t> all = {std::numeric_limits<std::size_t>::max() / 2};
   std::tie(parts->bucket_indices, parts->per_bucket_size_limits) =
       c10d::compute_bucket_assignment_by_size(parts->params, never_rebuilt ? caps : all, sparse);
@@ -166,7 +165,7 @@ void DistributedDataParallel::Engine::RebuildBuckets() {
   NameBuckets();
 }
 
-// The order of the steps is that of DistributedDataParallel.__init__ and its _ddp_init_helper.
+// The steps follow DistributedDataParallel.__init__ and its _ddp_init_helper.
 DistributedDataParallel::DistributedDataParallel(const std::vector<NamedTensor>& parameters,
                                                  const std::vector<NamedTensor>& buffers,
                                                  Group& group, const DdpOptions& options,
@@ -184,7 +183,7 @@ DistributedDataParallel::DistributedDataParallel(const std::vector<NamedTensor>&
   std::vector<at::Tensor> state;
   for (const NamedTensor& parameter : parameters) {
     state.push_back(parameter.tensor.detach());
-    // The Reducer waits for a gradient of each that it knows.
+    // The Reducer waits for a gradient of each parameter it has.
     if (!parameter.tensor.requires_grad()) continue;
     parts.param_names[parts.params.size()] = parameter.name;
     parts.params.push_back(parameter.tensor);
@@ -226,7 +225,7 @@ std::vector<at::Tensor> DistributedDataParallel::Forward(
     const std::function<std::vector<at::Tensor>()>& forward) {
   if (!at::GradMode::is_enabled()) return forward();
   Engine& e = *engine_;
-  // The order is that of DistributedDataParallel.forward.
+  // The steps follow DistributedDataParallel.forward.
   if (sync_) {
     e.logger->set_runtime_stats_and_log();
     e.reducer->prepare_for_forward();
@@ -237,7 +236,7 @@ std::vector<at::Tensor> DistributedDataParallel::Forward(
   e.forward_sync = sync_;
   if (!sync_) return outputs;
 
-  // With outputs, the reducer looks for parameters that they do not depend on.
+  // Given outputs, the reducer looks for parameters that they do not depend on.
   const bool search = e.options.find_unused_parameters && !e.options.static_graph;
   e.reducer->prepare_for_backward(search ? outputs : std::vector<at::Tensor>());
   if (e.options.static_graph && e.synced_steps == 0) {
@@ -247,7 +246,7 @@ std::vector<at::Tensor> DistributedDataParallel::Forward(
     }
   }
   ++e.synced_steps;
-  // One hook for the whole pass: a second one would begin to count anew.
+  // One hook for the whole pass: a second one would restart the count.
   if (WaitsAreCounted() && outputs[0].requires_grad() && outputs[0].is_cpu()) {
     CountWaiting(outputs[0]);
   }
@@ -255,7 +254,7 @@ std::vector<at::Tensor> DistributedDataParallel::Forward(
 }
 
 std::vector<std::string> DistributedDataParallel::GradientOrder() {
-  // The next step would do it first thing.
+  // Otherwise the next step would do it first.
   engine_->RebuildBuckets();
   return engine_->gradient_order;
 }

@@ -11,9 +11,9 @@
 #include <ATen/core/Tensor.h>
 
 #include "trainer/comm/group.h"
-#include "trainer/comm/shm_options.h"
-#include "trainer/comm/traffic.h"
-#include "trainer/named_tensor.h"
+#include "trainer/comm/host/operation_log.h"
+#include "trainer/comm/host/transport.h"
+#include "trainer/runtime/named_tensor.h"
 
 namespace muster::trainer {
 
@@ -79,11 +79,10 @@ class DistributedDataParallel {
  public:
   // Checks that all ranks have parameters of the same shapes, and throws if not. Then copies rank
   // 0's parameters and buffers to every rank. Of `parameters` at least one must require a gradient;
-  // those that do not stay as they are from then on, and are no part of any exchange.
-  // `gradient_order` is what GradientOrder() returned in the run that this one resumes, the same on
-  // every rank; it is ignored when it does not list exactly those that require one. Throws
-  // std::runtime_error with one sentence when shared memory is not available. `group` must outlive
-  // this object.
+  // the others are not changed from then on, nor exchanged. `gradient_order` is the result of
+  // GradientOrder() in the run that this one resumes, the same on every rank; it is ignored unless
+  // it lists exactly the parameters that require a gradient. Throws std::runtime_error with one
+  // sentence if shared memory is not available. `group` must outlive this object.
   DistributedDataParallel(const std::vector<NamedTensor>& parameters,
                           const std::vector<NamedTensor>& buffers, Group& group,
                           const DdpOptions& options = {},
@@ -101,21 +100,21 @@ class DistributedDataParallel {
   // The same for several outputs.
   std::vector<at::Tensor> Forward(const std::function<std::vector<at::Tensor>()>& forward);
 
-  // Gives every rank the buffers of rank 0, even without options.broadcast_buffers. Afterwards
-  // every rank has the model that rank 0 would save. Every rank calls it, between steps.
+  // Copies rank 0's buffers to every rank, even without options.broadcast_buffers. Afterwards every
+  // rank has the model that rank 0 would save. Every rank calls it, between steps.
   void BroadcastBuffers();
 
   // The names of the parameters in the order in which their gradients arrive, which is the order of
   // the buckets. Empty before the first step, with static_graph before the second, and always when
   // buckets are never rebuilt (find_unused_parameters).
   //
-  // With three ranks or more, how a sum is rounded depends on the place of the gradient in its
+  // With three ranks or more, the rounding of a sum depends on the gradient's position in its
   // bucket. A resumed run that gets this order starts with the same buckets, and so computes the
   // same sums, bit for bit. Every rank calls it, between steps. Throws what Forward() throws.
   std::vector<std::string> GradientOrder();
 
-  // While one exists, Forward() and backward() accumulate gradients on each rank without averaging
-  // them. The first step after it averages the accumulated gradients.
+  // While an instance exists, Forward() and backward() accumulate gradients on each rank without
+  // averaging them. The first step after it averages the accumulated gradients.
   class NoSyncScope {
    public:
     ~NoSyncScope() { *sync_ = before_; }

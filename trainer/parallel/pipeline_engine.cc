@@ -10,21 +10,20 @@
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
-#include "trainer/models/recompute.h"
-#include "trainer/parallel/activation_layout.h"
+#include "trainer/models/autocast.h"
+#include "trainer/parallel/autograd_graph.h"
 #include "trainer/parallel/pipeline_mail.h"
-#include "trainer/parallel/split_backward.h"
 #include "trainer/pipeline/schedules.h"
 
 namespace muster::trainer {
 namespace {
 
-// How many actions before it is needed a message begins to be received. Gloo moves nothing before
-// both sides have begun.
+// How many actions ahead of its use a receive begins. Gloo moves nothing before both sides have
+// begun.
 constexpr std::size_t kAhead = 2;
 
-// `schedule` without the micro-batches that `step` has no samples for. What is left can be followed
-// just as well: an action only ever waits for others of its own micro-batch.
+// `schedule` without the micro-batches for which `step` has no samples. The rest remains valid: an
+// action only waits for others of its own micro-batch.
 PipelineSchedule WithSamples(PipelineSchedule schedule, const PipelineStep& step) {
   for (RankActions& actions : schedule.ranks) {
     std::erase_if(actions, [&](const PipelineAction& action) {
@@ -36,7 +35,7 @@ PipelineSchedule WithSamples(PipelineSchedule schedule, const PipelineStep& step
 
 }  // namespace
 
-// A step under way.
+// A step in progress.
 class PipelineEngine::Run {
  public:
   Run(Group& group, PipelineSchedule schedule, const PipelineStep& step, bool training,
@@ -51,7 +50,7 @@ class PipelineEngine::Run {
     const RankActions& actions = schedule_.ranks[static_cast<std::size_t>(rank_)];
     std::size_t expected = 0;
     for (std::size_t i = 0; i < actions.size(); ++i) {
-      // Those whose layout is not known yet are tried again.
+      // Retries those whose layout was not known yet.
       for (expected = i; expected < actions.size() && expected <= i + kAhead; ++expected) {
         Expect(actions[expected]);
       }
@@ -77,10 +76,10 @@ class PipelineEngine::Run {
  private:
   using Key = std::pair<int, int>;  // chunk, micro-batch
   using Weights = std::vector<std::function<void()>>;
-  // What is kept of a forward for its backward.
+  // What a forward keeps for its backward.
   struct Pass {
     at::Tensor inputs;
-    at::Tensor outputs;  // of the last part the loss
+    at::Tensor outputs;  // for the last part, the loss
     ActivationLayout layout;
   };
 
@@ -90,7 +89,7 @@ class PipelineEngine::Run {
   }
   bool IsLast(int part) const { return part + 1 == schedule_.shape.parts(); }
 
-  // Begins to receive what `action` needs, as far as its layout is known.
+  // Begins to receive the input of `action`, if its layout is known.
   void Expect(const PipelineAction& action) {
     const int part = PartOf(action);
     if (action.kind == ActionKind::kForward) {
@@ -99,7 +98,7 @@ class PipelineEngine::Run {
     }
     if (action.kind == ActionKind::kBackwardWeight || IsLast(part)) return;
     const auto forward = passes_.find(KeyOf(action));
-    if (forward == passes_.end()) return;  // it comes before that, and then this is tried again
+    if (forward == passes_.end()) return;  // the forward comes first, and then this is retried
     mail_.ExpectGradient({true, part + 1, action.micro_batch}, forward->second.layout);
   }
 
@@ -138,13 +137,13 @@ class PipelineEngine::Run {
       of_inputs = pass.inputs.grad();
     }
     if (part == 0) return;
-    // The part before waits for it even when nothing depends on its outputs.
+    // The previous part waits for it even if nothing depends on its outputs.
     if (!of_inputs.defined()) of_inputs = at::zeros_like(pass.inputs);
     mail_.SendGradient({true, part, action.micro_batch}, of_inputs, LayoutOf(pass.inputs));
   }
 
-  // The gradient of the inputs, after which `weights` are left to be run. A stage that is
-  // recomputed leaves its own.
+  // The gradient of the inputs; the rest remains in `weights`. A stage that is recomputed sets that
+  // itself.
   static at::Tensor FirstHalf(const Pass& pass, const at::Tensor& gradient, Weights& weights) {
     if (!pass.outputs.requires_grad()) return {};
     const StageBackward halve = [&weights](const at::Tensor& outputs, const at::Tensor& of_outputs,

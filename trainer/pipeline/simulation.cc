@@ -5,12 +5,12 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
-#include "base/phrases.h"
-#include "trainer/pipeline/order_check.h"
+#include "base/text.h"
 
 namespace muster::trainer {
 namespace {
@@ -29,7 +29,7 @@ Milliseconds TimeOf(ActionKind kind, const PassTimes& times) {
   return Milliseconds(0);
 }
 
-// When what other parts wait for is done: each part's forwards, or each part's backwards.
+// When results are ready that other parts wait for: each part's forwards, or each part's backwards.
 class Results {
  public:
   explicit Results(const PipelineShape& shape)
@@ -45,8 +45,7 @@ class Results {
   std::vector<std::optional<Milliseconds>> ends_;
 };
 
-// Plays a schedule whose ranks' orders are right, round after round: in each, every rank does what
-// it can do.
+// Simulates a schedule with valid orders, in rounds: in each, every rank does everything it can.
 class Player {
  public:
   Player(const PipelineSchedule& schedule, const PassTimes& times)
@@ -78,8 +77,8 @@ class Player {
   }
 
  private:
-  // The part whose result `action` needs, and another rank may have to send; none for the forward
-  // of the first part, the backward of the last one, and gradients of weights.
+  // The part whose result `action` needs, possibly from another rank; none for the forward of the
+  // first part, the backward of the last one, and gradients of weights.
   std::optional<int> NeededPart(const PipelineAction& action, int rank) const {
     const int part = shape_.PartOf(rank, action.chunk);
     if (action.kind == ActionKind::kBackwardWeight) return std::nullopt;
@@ -88,7 +87,7 @@ class Player {
     return needed;
   }
 
-  // When `action` has what it needs; none while that is not known.
+  // When the input of `action` is available; none if unknown yet.
   std::optional<Milliseconds> ReadyAt(const PipelineAction& action, int rank) {
     const std::optional<int> part = NeededPart(action, rank);
     if (!part) return Milliseconds(0);
@@ -98,7 +97,7 @@ class Player {
     return *end + times_.message;
   }
 
-  // Does what `rank` can do by now; returns how many actions that are.
+  // Does everything `rank` can do now; returns the number of actions.
   std::size_t Advance(int rank) {
     const auto place = static_cast<std::size_t>(rank);
     const RankActions& todo = schedule_.ranks[place];
@@ -119,7 +118,7 @@ class Player {
     return timeline.actions.size() - before;
   }
 
-  // Notes what others wait for, and how many micro-batches are live.
+  // Records results for others, and how many micro-batches are live.
   void Record(const PipelineAction& action, int rank, Milliseconds end) {
     const auto place = static_cast<std::size_t>(rank);
     const int part = shape_.PartOf(rank, action.chunk);
@@ -132,8 +131,8 @@ class Player {
     if (action.kind != ActionKind::kBackwardInput) --live_[place];
   }
 
-  // The sentence about ranks none of which can go on. A rank with nothing left to do has sent all
-  // that others could wait for, so who waits for whom leads around in a circle.
+  // The sentence about a deadlock. A rank that has finished has sent everything others could wait
+  // for, so the waits form a cycle.
   absl::Status Deadlock() const {
     int rank = 0;
     while (!Waits(rank)) ++rank;
@@ -160,7 +159,7 @@ class Player {
     const auto place = static_cast<std::size_t>(rank);
     return schedule_.ranks[place][timeline_.ranks[place].actions.size()];
   }
-  // Whom a rank waits for that cannot go on.
+  // The rank that a stuck rank waits for.
   int Sender(int rank) const { return shape_.RankOf(*NeededPart(Next(rank), rank)); }
 
   const PipelineSchedule& schedule_;
@@ -168,7 +167,7 @@ class Player {
   const PassTimes times_;
   Results forwards_;
   Results backwards_;
-  std::vector<int> live_;  // of each rank
+  std::vector<int> live_;  // by rank
   PipelineTimeline timeline_;
 };
 
@@ -179,6 +178,165 @@ absl::StatusOr<PipelineTimeline> Simulate(const PipelineSchedule& schedule,
   const absl::Status checked = CheckRankOrders(schedule);
   if (!checked.ok()) return checked;
   return Player(schedule, times).Play();
+}
+
+namespace {
+
+// The progress of a micro-batch in a chunk.
+enum class Passed { kNothing, kForward, kInput, kAll };
+
+absl::Status Wrong(int rank, const std::string& sentence) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("check a pipeline schedule: rank ", rank, " ", sentence));
+}
+
+Passed Needed(ActionKind kind) {
+  switch (kind) {
+    case ActionKind::kForward:
+      return Passed::kNothing;
+    case ActionKind::kBackward:
+    case ActionKind::kBackwardInput:
+      return Passed::kForward;
+    case ActionKind::kBackwardWeight:
+      return Passed::kInput;
+  }
+  return Passed::kAll;
+}
+
+Passed After(ActionKind kind) {
+  if (kind == ActionKind::kForward) return Passed::kForward;
+  return kind == ActionKind::kBackwardInput ? Passed::kInput : Passed::kAll;
+}
+
+// The next action for that progress.
+ActionKind Missing(Passed passed) {
+  if (passed == Passed::kNothing) return ActionKind::kForward;
+  return passed == Passed::kForward ? ActionKind::kBackward : ActionKind::kBackwardWeight;
+}
+
+absl::Status CheckRank(const RankActions& actions, const PipelineShape& shape, int rank) {
+  std::vector<Passed> passed(static_cast<std::size_t>(shape.chunks * shape.micro_batches));
+  for (const PipelineAction& action : actions) {
+    if (action.chunk < 0 || action.chunk >= shape.chunks || action.micro_batch < 0 ||
+        action.micro_batch >= shape.micro_batches) {
+      return Wrong(rank,
+                   absl::StrCat("has micro-batch ", action.micro_batch, " in chunk ", action.chunk,
+                                ", but there are ", shape.micro_batches, " micro-batches and ",
+                                base::Count(static_cast<std::size_t>(shape.chunks), "chunk")));
+    }
+    Passed& so_far =
+        passed[static_cast<std::size_t>(action.chunk * shape.micro_batches + action.micro_batch)];
+    const Passed needed = Needed(action.kind);
+    if (so_far > needed) {
+      return Wrong(rank, absl::StrCat("does ", PhraseOf(action, shape), " twice"));
+    }
+    if (so_far < needed) {
+      PipelineAction before{Missing(so_far), action.chunk, action.micro_batch};
+      // In a split backward, the first half is missing.
+      if (so_far == Passed::kForward) before.kind = ActionKind::kBackwardInput;
+      return Wrong(rank, absl::StrCat("does ", PhraseOf(action, shape), " before ",
+                                      PhraseOf(before, shape)));
+    }
+    so_far = After(action.kind);
+  }
+  for (std::size_t place = 0; place < passed.size(); ++place) {
+    if (passed[place] == Passed::kAll) continue;
+    const PipelineAction missing{Missing(passed[place]),
+                                 static_cast<int>(place) / shape.micro_batches,
+                                 static_cast<int>(place) % shape.micro_batches};
+    return Wrong(rank, absl::StrCat("never does ", PhraseOf(missing, shape)));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckRankOrders(const PipelineSchedule& schedule) {
+  if (schedule.ranks.size() != static_cast<std::size_t>(schedule.shape.stages)) {
+    return absl::InvalidArgumentError(absl::StrCat("check a pipeline schedule: it is for ",
+                                                   base::Count(schedule.ranks.size(), "rank"),
+                                                   ", and the stages are ", schedule.shape.stages));
+  }
+  for (int rank = 0; rank < schedule.shape.stages; ++rank) {
+    const absl::Status checked =
+        CheckRank(schedule.ranks[static_cast<std::size_t>(rank)], schedule.shape, rank);
+    if (!checked.ok()) return checked;
+  }
+  return absl::OkStatus();
+}
+
+namespace {
+
+BubbleTheory WithIdle(Milliseconds idle, const PipelineShape& shape, const PassTimes& times,
+                      std::string formula) {
+  const Milliseconds work = times.passes() * static_cast<double>(shape.micro_batches);
+  return {idle / (work + idle), std::move(formula)};
+}
+
+}  // namespace
+
+BubbleTheory TheoryOfBubble(PipelineKind kind, const PipelineShape& shape, const PassTimes& times) {
+  const double others = shape.stages - 1;
+  switch (kind) {
+    case PipelineKind::kGPipe:
+    case PipelineKind::kOneForwardOneBackward:
+      return WithIdle(others * times.passes(), shape, times, "(p - 1)/(m + p - 1)");
+    case PipelineKind::kInterleaved:
+      return WithIdle(others * times.passes() / shape.chunks, shape, times,
+                      "(p - 1)/(v m + p - 1)");
+    case PipelineKind::kZeroBubble:
+      break;
+  }
+  if (shape.micro_batches < shape.stages) {
+    return {std::nullopt, "only for at least as many micro-batches as stages"};
+  }
+  const Milliseconds one = std::max({times.forward, times.backward_input,
+                                     times.forward + times.backward_input - times.backward_weight});
+  const bool equal =
+      times.forward == times.backward_input && times.forward == times.backward_weight;
+  return WithIdle(
+      others * one, shape, times,
+      equal ? "(p - 1)/(3 m + p - 1)" : "T/(m (F + B + W) + T), T = (p - 1) max(F, B, F + B - W)");
+}
+
+int TheoryOfLive(PipelineKind kind, const PipelineShape& shape, int rank) {
+  const int behind = shape.stages - 1 - rank;  // ranks
+  switch (kind) {
+    case PipelineKind::kGPipe:
+      return shape.micro_batches;
+    case PipelineKind::kOneForwardOneBackward:
+      return std::min(shape.micro_batches, behind + 1);
+    case PipelineKind::kInterleaved:
+      return std::min(shape.micro_batches * shape.chunks,
+                      2 * behind + (shape.chunks - 1) * shape.stages + 1);
+    case PipelineKind::kZeroBubble:
+      return std::min(shape.micro_batches, shape.stages);
+  }
+  return 0;
+}
+
+std::string FormulaOfLive(PipelineKind kind) {
+  switch (kind) {
+    case PipelineKind::kGPipe:
+      return "m";
+    case PipelineKind::kOneForwardOneBackward:
+      return "min(m, p - rank)";
+    case PipelineKind::kInterleaved:
+      return "min(m, (2 (p - 1 - rank) + (v - 1) p + 1)/v)";
+    case PipelineKind::kZeroBubble:
+      return "min(m, p)";
+  }
+  return "";
+}
+
+int TheoryOfMessages(const PipelineShape& shape, int rank) {
+  if (shape.stages == 1) return 0;
+  int messages = 0;
+  for (int chunk = 0; chunk < shape.chunks; ++chunk) {
+    const int part = shape.PartOf(rank, chunk);
+    messages += (part + 1 < shape.parts() ? 1 : 0) + (part > 0 ? 1 : 0);
+  }
+  return messages * shape.micro_batches;
 }
 
 }  // namespace muster::trainer

@@ -1,4 +1,4 @@
-// A network that is trained so that it can be converted to 8-bit numbers.
+// A network trained for conversion to 8-bit numbers.
 #pragma once
 
 #include <cstdint>
@@ -11,24 +11,24 @@
 
 #include "absl/status/statusor.h"
 
-#include "trainer/models/model_recipe.h"
 #include "trainer/models/network.h"
-#include "trainer/quant/fake_quantize.h"
+#include "trainer/models/recipe.h"
 #include "trainer/quant/qat_layer.h"
 
 namespace muster::trainer {
 
-// Layers that follow one another, or a ResidualBlock of such.
+// Consecutive layers, or a ResidualBlock of them.
 struct QatBlock {
-  std::string name;  // "layer1.0"; of the first layer if nothing is added
+  std::string name;  // "layer1.0"; the first layer's name if nothing is added
   std::vector<QatLayer> body;
-  // Of a residual block: what is added to the body's result, before a ReLU; empty: the inputs.
+  // For a residual block: the layers of the second summand; empty: the inputs themselves. A ReLU
+  // follows.
   std::vector<QatLayer> shortcut;
-  // Of the sum; null when nothing is added.
+  // For the sum; null if nothing is added.
   std::shared_ptr<ActivationFakeQuantize> sum_rounding;
 };
 
-// The module. Its state dict has the names of Python's torch.ao.quantization.prepare_qat when each
+// The module. Its state dict has the names of Python's torch.ao.quantization.prepare_qat if each
 // layer is fused with its batch normalization and ReLU, a QuantStub called `quant` comes first, and
 // blocks add with a FloatFunctional called `add_relu`: "quant.activation_post_process.scale",
 // "layer1.0.conv1.bn.weight", "layer1.0.conv1.weight_fake_quant.scale",
@@ -39,25 +39,25 @@ class QatNetwork : public torch::nn::Module {
 
   const std::vector<QatBlock>& blocks() const { return blocks_; }
   const ActivationFakeQuantize& input_rounding() const { return *input_; }
-  // All that observe activations, the input's first. Weights are the same on all ranks.
+  // All activation observers, the input's first. Weights are the same on all ranks.
   const std::vector<std::shared_ptr<ActivationFakeQuantize>>& activations() const {
     return activations_;
   }
 
   void SetPhase(QatPhase phase);
-  // Whether everything has a range, as after the first step; before, it cannot be converted.
+  // Whether everything has a range, as after the first step; required for conversion.
   bool observed() const;
 
   at::Tensor RoundInput(const at::Tensor& inputs) { return input_->Apply(inputs); }
-  // Block `index` with the rounding of this mode.
+  // Block `index`, with rounding according to the mode.
   at::Tensor RunBlock(std::size_t index, const at::Tensor& inputs) const;
-  // All of it as in evaluation, without any rounding.
+  // The whole network as in evaluation, without rounding.
   at::Tensor FloatForward(const at::Tensor& inputs) const;
 
-  // Whether there is batch normalization, whose statistics are each rank's own in training.
+  // Whether there is batch normalization; in training its statistics are per rank.
   bool normalizes() const;
 
-  // Of the weights, without biases: as floats, and as 8-bit numbers.
+  // The size of the weights, without biases: as floats, and as 8-bit numbers.
   std::int64_t float_bytes() const;
   std::int64_t int8_bytes() const { return float_bytes() / 4; }
 
@@ -76,7 +76,7 @@ class QatNetwork : public torch::nn::Module {
 // chains. kInvalidArgument and one sentence when it is not, or when a layer cannot be converted.
 absl::StatusOr<Network> PrepareQat(const Network& network);
 
-// `recipe` with PrepareQat() of what it makes.
+// `recipe` whose networks go through PrepareQat().
 ModelRecipe QatRecipe(const ModelRecipe& recipe);
 
 }  // namespace muster::trainer

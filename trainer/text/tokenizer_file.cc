@@ -1,6 +1,7 @@
 #include "trainer/text/tokenizer_file.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <fstream>
 #include <optional>
@@ -12,17 +13,16 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
-#include "base/failure.h"
 
-#include "trainer/text/byte_symbols.h"
+#include "base/failure.h"
 
 namespace muster::trainer {
 namespace {
 
-// Not base::Json, where finding one of fifty thousand tokens takes as long as there are tokens.
+// Not base::Json, where a lookup among fifty thousand tokens takes linear time.
 using nlohmann::json;
 
-// Tokens have numbers below this. It bounds what a number in a damaged file makes us allocate.
+// Upper bound of token numbers: limits the memory for a damaged file.
 constexpr std::uint64_t kMostTokens = std::uint64_t{1} << 24;
 
 absl::Status Unsupported(const std::string& part) {
@@ -36,7 +36,7 @@ absl::Status Damaged(const std::string& what) {
   return absl::InvalidArgumentError(absl::StrCat("it is damaged: ", what));
 }
 
-// The member `name`, or null when there is none.
+// The member `name`, or null if there is none.
 const json& Member(const json& object, const char* name) {
   static const json& none = *new json();
   if (!object.is_object()) return none;
@@ -69,7 +69,7 @@ absl::Status CheckByteLevel(const json& part) {
   return absl::OkStatus();
 }
 
-// ByteLevel alone, or a Sequence of a Split by a regular expression and ByteLevel.
+// Only ByteLevel, or a Sequence of a Split by a regular expression and ByteLevel.
 absl::StatusOr<WordRule> ReadPreTokenizer(const json& part) {
   if (part.is_null()) return Unsupported("it has no pre_tokenizer");
   const json alone = json::array({part});
@@ -88,7 +88,8 @@ absl::StatusOr<WordRule> ReadPreTokenizer(const json& part) {
       const absl::Status checked = CheckByteLevel(step);
       if (!checked.ok()) return checked;
       const json& use_regex = Member(step, "use_regex");
-      const bool splits = use_regex.is_null() || IsTrue(use_regex);  // it was not always an option
+      const bool splits = use_regex.is_null() || IsTrue(use_regex);  // the option did not always
+                                                                     // exist
       if (splits && rule) return Unsupported("its pre_tokenizer splits twice");
       if (splits) rule = WordRule::kGpt2;
     } else {
@@ -99,7 +100,7 @@ absl::StatusOr<WordRule> ReadPreTokenizer(const json& part) {
   return Unsupported("its pre_tokenizer does not split into words");
 }
 
-// The parts that must be there in one way, or not at all.
+// Checks parts that must have a certain form, or be absent.
 absl::Status CheckParts(const json& file) {
   const json& normalizer = Member(file, "normalizer");
   if (!normalizer.is_null()) {
@@ -110,7 +111,7 @@ absl::Status CheckParts(const json& file) {
     return Unsupported(absl::StrCat("its decoder is ", TypeOf(decoder)));
   }
   const json& model = Member(file, "model");
-  // Files of the first versions do not say what the model is.
+  // Files of the first versions do not name the model.
   if (!Member(model, "type").is_null() && TypeOf(model) != "BPE") {
     return Unsupported(absl::StrCat("its model is ", TypeOf(model)));
   }
@@ -129,7 +130,7 @@ absl::Status CheckParts(const json& file) {
   return absl::OkStatus();
 }
 
-// The tokens of a file, as they are collected.
+// The tokens of a file, while being collected.
 class Collected {
  public:
   absl::Status AddVocabulary(const json& vocabulary) {
@@ -139,7 +140,7 @@ class Collected {
       const std::optional<TokenId> id = Number(number);
       if (!id) return Damaged(absl::StrCat("token \"", symbols, "\" has no usable number"));
       ids_[symbols] = *id;
-      // Tokens with a character that stands for no byte are there for added_tokens.
+      // Tokens with a character that does not represent a byte exist for added_tokens.
       SetBytes(*id, BytesOfSymbols(symbols).value_or(symbols));
     }
     for (int byte = 0; byte < 256; ++byte) {
@@ -219,7 +220,7 @@ class Collected {
     bytes_of[id] = std::move(text);
   }
 
-  absl::flat_hash_map<std::string, TokenId> ids_;  // of the model, by their symbols
+  absl::flat_hash_map<std::string, TokenId> ids_;  // the model's, by their symbols
 };
 
 }  // namespace
@@ -227,7 +228,7 @@ class Collected {
 absl::StatusOr<std::shared_ptr<const Tokenizer>> ParseTokenizer(std::string_view text) {
   const json file = json::parse(text, /*cb=*/nullptr, /*allow_exceptions=*/false);
   if (!file.is_object() || !Member(file, "model").is_object()) {
-    return absl::InvalidArgumentError("it is no tokenizer.json: no JSON with a model in it");
+    return absl::InvalidArgumentError("it is not a tokenizer.json: no JSON with a model in it");
   }
   absl::Status status = CheckParts(file);
   if (!status.ok()) return status;
@@ -253,13 +254,66 @@ absl::StatusOr<std::shared_ptr<const Tokenizer>> ReadTokenizer(const std::string
   errno = 0;
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
-  // Nothing to copy sets failbit of `text`, and a directory's error is found here as well.
+  // An empty file sets failbit of `text`; a directory's error is found here as well.
   if (!file || !(text << file.rdbuf())) {
     return failure(errno != 0 ? base::SystemCause() : std::string("it is empty"));
   }
   auto tokenizer = ParseTokenizer(text.view());
   if (!tokenizer.ok()) return failure(tokenizer.status().message());
   return tokenizer;
+}
+
+namespace {
+
+constexpr int kNoByte = -1;
+// Bytes that are not visible characters of Latin-1 use the characters from here on.
+constexpr int kFirstStandIn = 256;
+constexpr int kStandIns = 68;
+
+struct Symbols {
+  std::array<int, 256> of_byte;
+  std::array<int, kFirstStandIn + kStandIns> to_byte;
+};
+
+constexpr Symbols MakeSymbols() {
+  Symbols symbols{};
+  for (int& byte : symbols.to_byte) byte = kNoByte;
+  int next = kFirstStandIn;
+  for (int byte = 0; byte < 256; ++byte) {
+    const bool visible =
+        (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae;
+    const int symbol = visible ? byte : next++;
+    symbols.of_byte[static_cast<std::size_t>(byte)] = symbol;
+    symbols.to_byte[static_cast<std::size_t>(symbol)] = byte;
+  }
+  return symbols;
+}
+
+constexpr Symbols kSymbols = MakeSymbols();
+
+}  // namespace
+
+std::string SymbolOf(std::uint8_t byte) {
+  const int symbol = kSymbols.of_byte[byte];
+  if (symbol < 0x80) return {static_cast<char>(symbol)};
+  return {static_cast<char>(0xc0 | symbol >> 6), static_cast<char>(0x80 | (symbol & 0x3f))};
+}
+
+std::optional<std::string> BytesOfSymbols(std::string_view symbols) {
+  std::string bytes;
+  for (std::size_t at = 0; at < symbols.size(); ++at) {
+    std::size_t symbol = static_cast<unsigned char>(symbols[at]);
+    if (symbol >= 0x80) {
+      // All symbols are below U+0144: two bytes of UTF-8.
+      if (at + 1 == symbols.size() || (symbol & 0xe0) != 0xc0) return std::nullopt;
+      symbol = (symbol & 0x1f) << 6 | (static_cast<unsigned char>(symbols[++at]) & 0x3f);
+    }
+    if (symbol >= kSymbols.to_byte.size() || kSymbols.to_byte[symbol] == kNoByte) {
+      return std::nullopt;
+    }
+    bytes += static_cast<char>(kSymbols.to_byte[symbol]);
+  }
+  return bytes;
 }
 
 }  // namespace muster::trainer

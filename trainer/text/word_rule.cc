@@ -1,6 +1,9 @@
 #include "trainer/text/word_rule.h"
 
-#include "trainer/text/char_kind.h"
+#include <algorithm>
+#include <vector>
+
+#include "trainer/text/unicode_ranges.h"
 
 namespace muster::trainer {
 namespace {
@@ -17,7 +20,7 @@ bool IsLineBreak(char c) {
   return c == '\r' || c == '\n';
 }
 
-// Looks at a text, and remembers whether anything depended on where it ends.
+// Reads a text, and records whether anything depended on its end.
 class Look {
  public:
   explicit Look(std::string_view text) : text_(text) {}
@@ -27,14 +30,14 @@ class Look {
     return CharAt(text_, at);
   }
 
-  // Zero behind the end.
+  // Zero past the end.
   char Byte(std::size_t at) {
     if (at < text_.size()) return text_[at];
     saw_end_ = true;
     return '\0';
   }
 
-  // Where the characters of `kind` end that begin at `at`.
+  // The end of the run of characters of `kind` that begins at `at`.
   std::size_t EndOf(CharKind kind, std::size_t at) {
     for (Char c = At(at); c.kind == kind; c = At(at)) at += c.bytes;
     return at;
@@ -51,7 +54,7 @@ char Lower(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
 }
 
-// The length of 's|'t|'re|'ve|'m|'ll|'d at the beginning, 0 when there is none of them.
+// The length of 's|'t|'re|'ve|'m|'ll|'d at the beginning; 0 if there is none.
 std::size_t ContractionLength(Look& look, bool any_case) {
   if (look.Byte(0) != '\'') return 0;
   const auto letter = [&](std::size_t at) {
@@ -75,7 +78,7 @@ std::size_t ContractionLength(Look& look, bool any_case) {
   }
 }
 
-// \s+(?!\S)|\s+ where a space is: all spaces, but the last is left to the word that follows.
+// \s+(?!\S)|\s+ at a space: all spaces, but the last is left to the following word.
 std::size_t SpacesLength(Look& look) {
   std::size_t last = 0;
   std::size_t end = 0;
@@ -86,7 +89,7 @@ std::size_t SpacesLength(Look& look) {
   return look.At(end).kind == CharKind::kEnd || last == 0 ? end : last;
 }
 
-// \s*[\r\n]+ where a space is: to the last line break among the spaces, 0 when there is none.
+// \s*[\r\n]+ at a space: up to the last line break among the spaces; 0 if there is none.
 std::size_t LinesLength(Look& look) {
   std::size_t lines = 0;
   std::size_t end = 0;
@@ -144,6 +147,63 @@ std::size_t FirstWord(WordRule rule, std::string_view text, bool complete) {
   Look look(text);
   const std::size_t length = rule == WordRule::kGpt2 ? Gpt2Length(look) : Gpt4Length(look);
   return complete || !look.saw_end() ? length : 0;
+}
+
+namespace {
+
+constexpr char32_t kNotACharacter = 0xffffffff;
+
+// White_Space beyond ASCII (PropList.txt).
+constexpr CodeRange kSpaces[] = {{0x85, 0x85},     {0xa0, 0xa0},     {0x1680, 0x1680},
+                                 {0x2000, 0x200a}, {0x2028, 0x2029}, {0x202f, 0x202f},
+                                 {0x205f, 0x205f}, {0x3000, 0x3000}};
+
+// The kind of each code point up to the last letter: 200 KiB, and a single lookup instead of ten.
+std::vector<CharKind> MakeKinds() {
+  std::vector<CharKind> kinds(LetterRanges().back().last + 1, CharKind::kOther);
+  const auto set = [&](const CodeRange& range, CharKind kind) {
+    std::fill(kinds.begin() + range.first, kinds.begin() + range.last + 1, kind);
+  };
+  for (const CodeRange& range : LetterRanges()) set(range, CharKind::kLetter);
+  for (const CodeRange& range : NumberRanges()) set(range, CharKind::kNumber);
+  for (const CodeRange& range : kSpaces) set(range, CharKind::kSpace);
+  return kinds;
+}
+
+CharKind KindOf(char32_t code) {
+  static const std::vector<CharKind>& kinds = *new std::vector<CharKind>(MakeKinds());
+  return code < kinds.size() ? kinds[code] : CharKind::kOther;
+}
+
+struct Decoded {
+  char32_t code = kNotACharacter;
+  std::uint8_t bytes = 1;
+};
+
+// According to RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF.
+Decoded DecodeChar(std::string_view text, std::size_t at) {
+  const auto byte = [&](std::size_t i) {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
+  };
+  const unsigned first = byte(at);
+  const std::uint8_t bytes = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+  if (first < 0xc2 || first > 0xf4) return {};
+  char32_t code = first & (0x7fU >> bytes);
+  for (std::uint8_t i = 1; i < bytes; ++i) {
+    const unsigned next = byte(at + i);
+    if ((next & 0xc0) != 0x80) return {};
+    code = code << 6 | (next & 0x3f);
+  }
+  const bool too_long = (bytes == 3 && code < 0x800) || (bytes == 4 && code < 0x10000);
+  if (too_long || (code >= 0xd800 && code <= 0xdfff) || code > 0x10ffff) return {};
+  return {code, bytes};
+}
+
+}  // namespace
+
+Char internal::CharBeyondAscii(std::string_view text, std::size_t at) {
+  const Decoded decoded = DecodeChar(text, at);
+  return {KindOf(decoded.code), decoded.bytes};
 }
 
 }  // namespace muster::trainer

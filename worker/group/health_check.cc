@@ -1,21 +1,29 @@
 #include "worker/group/health_check.h"
 
+#include <algorithm>
 #include <csignal>
+#include <cstddef>
 #include <cstdlib>
 #include <utility>
 
 #include <boost/asio/post.hpp>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "worker/group/health_verdict.h"
-#include "worker/output/tail_buffer.h"
-#include "worker/tree/agent_mark.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+
+#include "base/safe_text.h"
+#include "base/shown_text.h"
+#include "worker/exit_status.h"
+#include "worker/output/lines.h"
+#include "worker/tree/orphan_hunt.h"
 
 namespace muster::worker {
 namespace {
 
-// TimedCommand keeps the beginning; of a check that writes more than this, the end is not known.
+// TimedCommand keeps the beginning of the output: beyond this, the last line is unknown.
 constexpr std::size_t kOutputLimit = 1024 * 1024;
 
 }  // namespace
@@ -33,8 +41,8 @@ void HealthCheck::Start(DoneCallback on_done) {
                               .limit = options_.timeout,
                               .output_limit = kOutputLimit};
   AddMark(AgentMark(), &command.env);
-  // Before the command: this program may be killed at any time from then on. The kernel ends the
-  // shell then, and without a guard just that.
+  // Start the guard first, as this program may be killed at any time. Without a guard the kernel
+  // then kills only the shell.
   absl::StatusOr<OrphanGuard> guard = OrphanGuard::Start({.capacity = 1, .mark = AgentMark()});
   if (guard.ok()) guard_.emplace(*std::move(guard));
   auto started = TimedCommand::Start(io_, std::move(command),
@@ -52,14 +60,57 @@ void HealthCheck::Start(DoneCallback on_done) {
 }
 
 void HealthCheck::OnEnd(const TimedCommandResult& result) {
-  // As long as a member of the group is left its number is not given to another, and when none is
-  // left the kernel comes back to it only after all the others.
+  // A group's id is not reused while it has a member; and if it has none left, only after all other
+  // pids.
   ::kill(-command_->pid(), SIGKILL);
   guard_.reset();
   output_ = TailOf(result.output, kHealthOutputTail);
-  // The last thing done: the callback may destroy this object.
+  // Last, as the callback may destroy this object.
   const DoneCallback told = std::move(on_done_);
   told(JudgeHealth(options_.command, options_.timeout, result));
+}
+
+namespace {
+
+// Of a longer line the beginning is shown, where the words are.
+constexpr std::size_t kMaxReason = 300;
+
+// The last nonempty line of `text`; empty if there is none.
+std::string LastLine(std::string text) {
+  // A program may overwrite its line, and leave it empty.
+  std::replace(text.begin(), text.end(), '\r', '\n');
+  std::string last;
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    std::string words = base::TerminalLine({line.data(), line.size()});
+    absl::StripAsciiWhitespace(&words);
+    if (!words.empty()) last = std::move(words);
+  }
+  std::string shown = base::SafeLine(last, kMaxReason);
+  if (last.size() > kMaxReason) shown += "...";
+  return shown;
+}
+
+}  // namespace
+
+absl::Status JudgeHealth(const std::string& command, std::chrono::milliseconds timeout,
+                         const TimedCommandResult& result) {
+  if (!result.timed_out && result.status->Succeeded()) return absl::OkStatus();
+  std::string why;
+  if (result.timed_out) {
+    const double seconds = std::chrono::duration<double>(timeout).count();
+    why = absl::StrCat("did not end within ", seconds, " s and ",
+                       result.status.has_value() ? "was killed" : "not even SIGKILL ends it");
+  } else {
+    why = DescribeExit(*result.status);
+  }
+  const std::string last_line =
+      result.output_cut ? "" : LastLine(TailOf(result.output, kHealthOutputTail));
+  if (!last_line.empty()) absl::StrAppend(&why, ": ", last_line);
+  return HealthUnknown(command, why);
+}
+
+absl::Status HealthUnknown(const std::string& command, const std::string& why) {
+  return absl::FailedPreconditionError(absl::StrCat("the health check '", command, "' ", why));
 }
 
 }  // namespace muster::worker

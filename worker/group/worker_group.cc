@@ -4,30 +4,36 @@
 #include <csignal>
 #include <cstdlib>
 #include <utility>
-#include <variant>
 
 #include <boost/asio/post.hpp>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/signal_names.h"
-#include "worker/group/own_directory.h"
-#include "worker/group/worker_failure.h"
+#include "base/text.h"
+#include "worker/group/group_worker.h"
 #include "worker/output/console.h"
-#include "worker/process/cgroup_paths.h"
 #include "worker/process/process_info.h"
-#include "worker/tree/agent_mark.h"
+#include "worker/tree/orphan_hunt.h"
 
 namespace muster::worker {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 // How long the destructor waits.
 constexpr std::chrono::seconds kDestructorWait(1);
 
-constexpr char kUnguarded[] = "processes that workers start would outlive a killed agent";
+constexpr char kUnguarded[] = "processes started by workers would outlive a killed agent";
 
 }  // namespace
+
+template <typename... Params, typename... Values>
+void WorkerGroup::Live(void (GroupLife::*event)(Params...), const Values&... values) {
+  const base::Lifetime::Watch watch = lifetime_.watch();
+  (life_.*event)(values...);
+  if (!watch.over()) AwaitDeadline();
+}
 
 WorkerGroup::WorkerGroup(boost::asio::io_context& io, WorkerGroupOptions options, Console& console,
                          WorkerGroupCallbacks callbacks)
@@ -35,21 +41,26 @@ WorkerGroup::WorkerGroup(boost::asio::io_context& io, WorkerGroupOptions options
       options_(options),
       console_(console),
       callbacks_(std::move(callbacks)),
-      life_(options.ladder),
+      life_(*this, options.ladder, options.leftovers),
       timer_(io),
       starts_(io, {.start = [this](const WorkerSpec& spec) { return StartWorker(spec); },
-                   .on_over = [this] { Do(life_.StartsOver()); },
+                   .on_over =
+                       [this] {
+                         end_pipe_.reset();
+                         Live(&GroupLife::StartsOver, Clock::now());
+                       },
                    .on_failed =
                        [this](const WorkerSpec& spec, const absl::Status& status) {
+                         end_pipe_.reset();
                          start_failure_ = CouldNotBeStarted(spec, status);
-                         start_failure_->failed_at = std::chrono::steady_clock::now();
-                         Do(life_.StartFailed());
+                         start_failure_->failed_at = Clock::now();
+                         Live(&GroupLife::StartFailed, Clock::now());
                        }}) {}
 
 WorkerGroup::~WorkerGroup() {
   if (!tree_.has_value()) return;
   // All get the signal before any is waited for.
-  ladder_->Kill();
+  ladder_->Kill(/*again=*/false);
   workers_.clear();
   tree_->KillLeftovers(kDestructorWait);
 }
@@ -65,11 +76,24 @@ void WorkerGroup::Start(std::vector<WorkerSpec> specs) {
     if (auto cgroup = WorkerCgroup::Create(own)) cgroup_.emplace(*std::move(cgroup));
   }
   starter_.emplace(io_, console_, cgroup_.has_value() ? cgroup_->join_fd() : -1);
-  tree_.emplace(io_, [this] { Do(life_.OrphanEnded()); });
-  ladder_.emplace(*tree_, cgroup_.has_value() ? &*cgroup_ : nullptr);
+  tree_.emplace(io_, [this] { Live(&GroupLife::OrphanEnded, Clock::now()); });
+  ladder_.emplace(*tree_, cgroup_.has_value() ? &*cgroup_ : nullptr, workers_);
   WatchStops();
   StartGuard(specs.size());
+  MakeEndPipe();
   starts_.Begin(std::move(specs));
+}
+
+void WorkerGroup::MakeEndPipe() {
+  if (!options_.ends_together) return;
+  absl::StatusOr<EndPipe> end = EndPipe::Make();
+  if (end.ok()) {
+    end_pipe_.emplace(*std::move(end));
+  } else {
+    boost::asio::post(io_, lifetime_.Guard([this, why = std::string(end.status().message())] {
+      Warn(absl::StrCat(why, "; each worker exits when it is done"));
+    }));
+  }
 }
 
 void WorkerGroup::WatchStops() {
@@ -88,7 +112,7 @@ void WorkerGroup::WatchStops() {
   stop_watch_.emplace(io_, std::move(callbacks));
 }
 
-// Before the first worker: an agent may be killed at any time from then on.
+// Before the first worker, as the agent may be killed at any time from then on.
 void WorkerGroup::StartGuard(std::size_t capacity) {
   absl::StatusOr<OrphanGuard> guard =
       OrphanGuard::Start({.capacity = capacity,
@@ -107,7 +131,7 @@ void WorkerGroup::StartGuard(std::size_t capacity) {
 }
 
 void WorkerGroup::OnGuardStarted() {
-  tree_->AddStranger(guard_->pid());
+  tree_->ExcludeChild(guard_->pid());
   guard_watch_.emplace(io_, guard_->pid(), [this] { OnGuardDied(); });
 }
 
@@ -115,18 +139,20 @@ void WorkerGroup::OnGuardDied() {
   const absl::Status again = guard_->StartAgain();
   if (again.ok()) OnGuardStarted();
   Warn(absl::StrCat(
-      "the guard that ends what is left of workers when this agent is killed has died; ",
+      "the guard that ends leftover processes if this agent is killed has died; ",
       again.ok() ? "another has been started" : absl::StrCat(kUnguarded, ": ", again.message())));
 }
 
 absl::Status WorkerGroup::StartWorker(const WorkerSpec& spec) {
   // This program stood still among the starts: the guard would find the worker only when it runs.
-  if (deadline_.has_value() && *deadline_ <= std::chrono::steady_clock::now()) {
+  if (deadline_.has_value() && *deadline_ <= Clock::now()) {
     return absl::DeadlineExceededError("its node had lost touch with the rendezvous");
   }
   auto started = starter_->Start(
-      spec,
+      spec, end_pipe_.has_value() ? &*end_pipe_ : nullptr,
       {.on_log_loss = [this, rank = spec.rank](const std::string& what) { OnLogLoss(rank, what); },
+       .on_prompt = [this, index = workers_.size()](
+                        const auto& prompt) { Warn(HiddenPrompt(workers_[index]->spec, prompt)); },
        .on_exit = [this,
                    index = workers_.size()](const ExitStatus& status) { OnExit(index, status); }});
   if (!started.ok()) return started.status();
@@ -142,50 +168,47 @@ absl::Status WorkerGroup::StartWorker(const WorkerSpec& spec) {
 void WorkerGroup::OnExit(std::size_t index, const ExitStatus& status) {
   GroupWorker& worker = *workers_[index];
   worker.status = status;
-  if (!worker.ended_at) worker.ended_at = std::chrono::steady_clock::now();
+  if (!worker.ended_at) worker.ended_at = Clock::now();
   if (guard_) guard_->Forget(worker.pid());
   stop_watch_->Remove(worker.pid());
   tree_->RemoveWorker(worker.pid());
-  // What it has started may have more to say, but these are its own last words.
+  // Its children may write more, but this completes its own output.
   worker.out->Drain();
   worker.err->Drain();
-  // One that failed may have left a process behind that is about to write why.
+  // A failed worker may have left a process that is about to write the cause there.
   if (status.Succeeded() && !worker.spec.directory.empty()) RemoveIfEmpty(worker.spec.directory);
   const bool expected = worker.stopped_by_group || worker.end_is_told;
-  Do(life_.WorkerExited(index, expected             ? WorkerEnd::kStopped
-                               : status.Succeeded() ? WorkerEnd::kSucceeded
-                                                    : WorkerEnd::kFailed));
+  const auto failed = [this, &status] {
+    const bool as_all_may = options_.may_be_end_of_all && options_.may_be_end_of_all(status);
+    return as_all_may ? WorkerEnd::kFailedAsAllMay : WorkerEnd::kFailed;
+  };
+  const WorkerEnd end = expected             ? WorkerEnd::kStopped
+                        : status.Succeeded() ? WorkerEnd::kSucceeded
+                                             : failed();
+  Live(&GroupLife::WorkerExited, index, end, Clock::now());
 }
 
-FailureRecord WorkerGroup::RecordFailure(const GroupWorker& worker) {
-  // One that we have killed may take its time to die.
+FailureRecord WorkerGroup::RecordFailure(const GroupWorker& worker, bool alike) {
+  // A worker that we killed may take time to die.
   const ExitStatus status = worker.status.value_or(ExitStatus{.signal = SIGKILL});
   FailureRecord failure = FailedWith(worker.spec, worker.pid(), status, worker.err->Tail(),
                                      {.kill_reason = worker.kill_reason,
                                       .guard_has_struck = guard_ && guard_->has_struck(),
                                       .oom = *oom_});
-  failure.failed_at = worker.ended_at.value_or(std::chrono::steady_clock::now());
+  failure.failed_at = worker.ended_at.value_or(Clock::now());
+  failure.alike = alike;
   return failure;
 }
 
 void WorkerGroup::OnLogLoss(int rank, const std::string& what) {
   if (callbacks_.on_output_lost) callbacks_.on_output_lost(rank, what);
-  // All the others are likely to be on the same disk.
+  // The others probably write to the same disk.
   if (std::exchange(log_loss_told_, true)) return;
   Warn(absl::StrCat("rank ", rank, ": ", what, "; output is being lost"));
 }
 
 void WorkerGroup::Stop(const StopLadder& ladder) {
-  Do(life_.Stop(ladder, std::chrono::steady_clock::now()));
-}
-
-void WorkerGroup::Do(const GroupActions& actions) {
-  const base::Lifetime::Watch watch = lifetime_.watch();
-  for (const GroupAction& action : actions) {
-    std::visit([this](const auto& kind) { Do(kind); }, action);
-    if (watch.over()) return;
-  }
-  AwaitDeadline();
+  Live(&GroupLife::Stop, ladder, Clock::now());
 }
 
 void WorkerGroup::AwaitDeadline() {
@@ -199,78 +222,77 @@ void WorkerGroup::AwaitDeadline() {
   timer_.async_wait(lifetime_.Guard([this](boost::system::error_code error) {
     if (error) return;
     awaited_.reset();
-    Do(life_.Tick(std::chrono::steady_clock::now()));
+    Live(&GroupLife::Tick, Clock::now());
   }));
 }
 
-void WorkerGroup::Do(const TellStarted&) {
+void WorkerGroup::TellStarted() {
   if (callbacks_.on_started) callbacks_.on_started();
 }
 
-void WorkerGroup::Do(const TellFirstFailure& failure) {
-  result_.failure = failure.worker ? RecordFailure(*workers_[*failure.worker]) : start_failure_;
+void WorkerGroup::TellFirstFailure(std::optional<std::size_t> index, bool alike) {
+  if (index) {
+    GroupWorker& worker = *workers_[*index];
+    worker.end_is_told = !worker.status.has_value();
+    result_.failure = RecordFailure(worker, alike);
+  } else {
+    result_.failure = start_failure_;
+  }
   if (callbacks_.on_first_failure) callbacks_.on_first_failure(*result_.failure);
-  Do(life_.FailureTold(std::chrono::steady_clock::now()));
 }
 
-void WorkerGroup::Do(const KeepFailure& failure) {
-  result_.other_failures.push_back(RecordFailure(*workers_[failure.worker]));
+void WorkerGroup::KeepFailure(std::size_t index, bool alike) {
+  result_.other_failures.push_back(RecordFailure(*workers_[index], alike));
 }
 
-void WorkerGroup::Do(const Halt&) {
+void WorkerGroup::Halt() {
+  halted_ = true;
   starts_.Drop();
+  Resume();
   for (const auto& worker : workers_) {
     worker->stopped_by_group =
         !worker->status.has_value() && !worker->end_is_told && !worker->process->HasEnded();
   }
 }
 
-void WorkerGroup::Do(const SignalTree& signal) {
-  ladder_->Signal(signal.signal);
+GroupPort::Stopped WorkerGroup::StopLeftovers(StopLadder::Duration grace) {
+  const LeftoversStopped stopped = ladder_->StopLeftovers(grace);
+  Warn(stopped.sentence);
+  return stopped;
 }
 
-void WorkerGroup::Do(const NameLeftovers&) {
-  if (const std::string sentence = ladder_->NameLeftovers(); !sentence.empty()) Warn(sentence);
-}
-
-void WorkerGroup::Do(const KillTree&) {
-  ladder_->Kill();
-}
-
-void WorkerGroup::Do(const KillStragglers&) {
-  ladder_->KillStragglers();
-}
-
-void WorkerGroup::Do(const LookForLeftovers&) {
-  const bool any = ladder_->AnyLeft();
-  Do(life_.LeftoversSeen(any, std::chrono::steady_clock::now()));
-}
-
-void WorkerGroup::Do(const RemindOfSignal& reminder) {
-  const bool answering = ladder_->Remind(reminder.first_signal);
-  Do(life_.LeftoversReminded(answering, std::chrono::steady_clock::now()));
-}
-
-void WorkerGroup::Do(const LeaveBehind& given_up) {
-  for (const std::string& sentence : ladder_->LeaveBehind(given_up.after, workers_)) {
-    Warn(sentence);
+void WorkerGroup::KeepLeftovers() {
+  Warn(ladder_->DescribeKept());
+  absl::Status status;
+  for (const auto& worker : workers_) {
+    status.Update(worker->out->FinishForKept());
+    status.Update(worker->err->FinishForKept());
   }
+  if (!status.ok()) {
+    Warn(absl::StrCat(status.message(), "; these processes get SIGPIPE when they print something"));
+  }
+  if (cgroup_) cgroup_->Release();
 }
 
-void WorkerGroup::Do(const FinishGroup&) {
+void WorkerGroup::LeaveBehind(StopLadder::Duration after) {
+  for (const std::string& sentence : ladder_->LeaveBehind(after)) Warn(sentence);
+}
+
+void WorkerGroup::Finish() {
   timer_.cancel();
   guard_watch_.reset();
-  // By the time it is waited for it has ended.
+  // It dies while the result is completed, so that waiting for it is short.
   if (guard_) guard_->Dismiss();
   CompleteResult();
   // Before on_done, which may start another group.
   guard_.reset();
   stop_watch_.reset();
   ladder_.reset();
+  suspended_.clear();
   tree_.reset();
   starter_.reset();
   cgroup_.reset();
-  // Copies, and the last thing done: the callback may destroy the group.
+  // Copies, and last, as the callback may destroy the group.
   const auto on_done = callbacks_.on_done;
   const GroupResult result = result_;
   if (on_done) on_done(result);
@@ -283,18 +305,25 @@ void WorkerGroup::CompleteResult() {
     worker->out->Finish();
     worker->err->Finish();
     result_.exits.push_back(worker->Exit());
-    const std::uint64_t dropped = worker->out->dropped_bytes() + worker->err->dropped_bytes();
-    if (dropped > 0) losers.push_back(worker->spec.rank);
-    result_.log_bytes_dropped += dropped;
+    if (worker->dropped_bytes() > 0) losers.push_back(worker->spec.rank);
   }
+  result_.log_bytes_dropped = log_bytes_dropped();
   if (!losers.empty()) {
-    Warn(absl::StrCat("log files did not take ", result_.log_bytes_dropped,
+    Warn(absl::StrCat("could not write to log files: ", result_.log_bytes_dropped,
                       " bytes of the output of rank ", absl::StrJoin(losers, ", ")));
   }
 }
 
 void WorkerGroup::ForwardSignal(int signal) {
-  for (const auto& worker : workers_) worker->process->SignalGroup(signal);
+  if (ladder_.has_value()) ladder_->Forward(signal);
+}
+
+void WorkerGroup::Suspend() {
+  if (tree_.has_value() && !halted_) suspended_.emplace_back(*tree_);
+}
+
+void WorkerGroup::Resume() {
+  for (const SuspendedTree& stopped : std::exchange(suspended_, {})) stopped.Continue();
 }
 
 bool WorkerGroup::KillFor(pid_t pid, int signal, const std::string& reason) {
@@ -307,7 +336,7 @@ bool WorkerGroup::KillFor(pid_t pid, int signal, const std::string& reason) {
   if (!SignalProcess(*process, signal)) return false;
   if (worker == nullptr) return true;
   worker->kill_reason = reason;
-  // Others may fail of its end, and their ends be seen before it.
+  // Others may fail because of its death, and their exits may be noticed first.
   if (runs && signal == SIGKILL && pid == root->pid) {
     const auto found = std::find_if(workers_.begin(), workers_.end(),
                                     [worker](const auto& one) { return one.get() == worker; });
@@ -320,11 +349,9 @@ bool WorkerGroup::KillFor(pid_t pid, int signal, const std::string& reason) {
 void WorkerGroup::OnKilled(std::size_t index) {
   GroupWorker& worker = *workers_[index];
   if (worker.status.has_value()) return;
-  if (!worker.ended_at) worker.ended_at = std::chrono::steady_clock::now();
-  const GroupActions actions = life_.WorkerKilled(index);
-  worker.end_is_told = !actions.empty();
+  if (!worker.ended_at) worker.ended_at = Clock::now();
   worker.err->Drain();
-  Do(actions);
+  Live(&GroupLife::WorkerKilled, index, Clock::now());
 }
 
 GroupWorker* WorkerGroup::FindByPid(pid_t pid) const {
@@ -333,15 +360,13 @@ GroupWorker* WorkerGroup::FindByPid(pid_t pid) const {
   return found == workers_.end() ? nullptr : found->get();
 }
 
-void WorkerGroup::AddStranger(pid_t child) {
-  if (tree_.has_value()) tree_->AddStranger(child);
+void WorkerGroup::ExcludeChild(pid_t child) {
+  if (tree_.has_value()) tree_->ExcludeChild(child);
 }
 
 std::uint64_t WorkerGroup::log_bytes_dropped() const {
   std::uint64_t dropped = 0;
-  for (const auto& worker : workers_) {
-    dropped += worker->out->dropped_bytes() + worker->err->dropped_bytes();
-  }
+  for (const auto& worker : workers_) dropped += worker->dropped_bytes();
   return dropped;
 }
 
@@ -353,7 +378,7 @@ std::optional<std::chrono::steady_clock::time_point> WorkerGroup::LastOutput(int
 }
 
 void WorkerGroup::Warn(const std::string& sentence) const {
-  if (callbacks_.on_warning) callbacks_.on_warning(sentence);
+  if (callbacks_.on_warning && !sentence.empty()) callbacks_.on_warning(sentence);
 }
 
 void WorkerGroup::SetDeadline(std::optional<std::chrono::steady_clock::time_point> deadline) {

@@ -1,9 +1,8 @@
-// The Unix datagram socket on which workers report progress (MUSTER_BEAT_SOCKET).
+// The Unix datagram socket for workers' progress reports (MUSTER_BEAT_SOCKET).
 //
-// A beat costs its sender one system call and this process a small share of another. The socket has
-// a name in the file system, in a directory that only its owner may enter, not in the abstract
-// namespace, where every user of the machine could reach it. With each datagram the kernel says who
-// sent it.
+// A beat costs its sender one system call, and this process a small part of another. The socket is
+// a file in a directory that only its owner can enter, not in the abstract namespace, which is open
+// to every user of the machine. The kernel adds the sender to each datagram.
 #pragma once
 
 #include <sys/types.h>
@@ -19,29 +18,28 @@
 #include "absl/status/statusor.h"
 #include "base/lifetime.h"
 #include "base/unique_fd.h"
-#include "worker/hang/beat.h"
+#include "worker/hang/hang_watch.h"
 
 namespace muster::worker {
 
-// Lives on the loop's thread. It reads a bounded number of datagrams in each turn of the loop, so a
-// worker that sends endlessly takes its share of the loop and no more. It may fill the socket's
-// queue, though, which is short (net.unix.max_dgram_qlen): then non-blocking senders lose beats.
+// Lives on the loop's thread. Reads a bounded number of datagrams per turn of the loop, so that a
+// worker that sends endlessly cannot block it. Such a worker can fill the socket's short queue
+// (net.unix.max_dgram_qlen), though: nonblocking senders then lose beats.
 class BeatSocket {
  public:
   struct Callbacks {
-    // A rank has done a step. `pid` is the sender: to be believed only if it is a worker or came
-    // from one, as any process of this user may send anything. 0 when it cannot be seen from here
-    // (another pid namespace). May destroy the socket.
+    // A rank has completed a step. `pid` is the sender; check that it is a worker or its
+    // descendant, as any process of this user may send anything. 0 if it is not visible (another
+    // pid namespace). May destroy the socket.
     std::function<void(const Beat& beat, pid_t pid)> on_beat;
-    // Once, at the first datagram that is not a beat; and once, at the first of which a part was
-    // ignored.
+    // Called once for the first datagram that is not a beat, and once for the first that was
+    // ignored in part.
     std::function<void(const std::string&)> on_warning;
   };
 
-  // Creates the socket, for the owner only, in a directory that the caller has made for this run,
-  // closed to others (mode 0700): nothing is looked at there, as each look would be time before the
-  // workers start. An error, which names the path, if anything is there already, if `path` is too
-  // long for a socket (107 bytes), or if the system fails.
+  // Creates the socket with mode 0600 in a directory that the caller created for this run with mode
+  // 0700. The directory is not checked, as that would delay the start of the workers. An error
+  // names the path: it exists already, is too long for a socket (107 bytes), or the system failed.
   static absl::StatusOr<std::unique_ptr<BeatSocket>> Open(boost::asio::io_context& io,
                                                           std::string path, Callbacks callbacks);
   // Removes the socket.
@@ -52,20 +50,20 @@ class BeatSocket {
   // The value of MUSTER_BEAT_SOCKET.
   const std::string& path() const { return path_; }
 
-  // Takes what has arrived by now, a bounded number, and reports it at once: to be called before
-  // deciding who is late.
+  // Reads and reports what has arrived, up to a limit; call it before deciding which ranks are
+  // late.
   void Drain();
 
   // The number of datagrams that were not beats.
   std::size_t malformed() const { return malformed_; }
-  // The number of datagrams from other users, which are silently ignored.
+  // The number of datagrams from other users, which are ignored.
   std::size_t foreign() const { return foreign_; }
 
  private:
   BeatSocket(boost::asio::io_context& io, std::string path, base::UniqueFd socket,
              Callbacks callbacks);
   void AwaitBeats();
-  // Takes one; false when there is none, or this object is gone.
+  // Reads one; false if there is none, or this object is gone.
   bool ReceiveOne();
   void OnMalformed(pid_t pid);
   void OnIgnored(const std::string& word, pid_t pid);

@@ -7,21 +7,65 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cmath>
+#include <csignal>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+
 #include "base/failure.h"
+#include "base/json.h"
 #include "base/safe_path.h"
 
 namespace muster::worker {
 namespace {
 
-// Workers write whole requests, which pipes keep whole up to this size.
+using base::Json;
+
+// A finite number, or one as text.
+std::optional<double> NumberAt(const Json& object, const char* key) {
+  const auto entry = object.find(key);
+  double number = 0;
+  if (entry == object.end()) return std::nullopt;
+  if (entry->is_number()) {
+    number = entry->get<double>();
+  } else if (!entry->is_string() || !absl::SimpleAtod(entry->get<std::string>(), &number)) {
+    return std::nullopt;
+  }
+  return std::isfinite(number) ? std::optional(number) : std::nullopt;
+}
+
+bool IsBetween(double number, double least, double most) {
+  return number >= least && number <= most;
+}
+
+}  // namespace
+
+std::optional<TimerRequest> ParseTimerRequest(std::string_view line) {
+  const Json object = base::ParseJson(line);
+  if (!object.is_object()) return std::nullopt;
+  const std::optional<double> pid = NumberAt(object, "pid");
+  const std::optional<double> expiration_time = NumberAt(object, "expiration_time");
+  const auto scope = object.find("scope_id");
+  const double signal =
+      object.contains("signal") ? NumberAt(object, "signal").value_or(NSIG) : SIGKILL;
+  if (!pid || !IsBetween(*pid, 1, 0x7fffffff) || !expiration_time || scope == object.end() ||
+      !scope->is_string() || !IsBetween(signal, -NSIG, SIGRTMAX)) {
+    return std::nullopt;
+  }
+  return TimerRequest{static_cast<pid_t>(*pid), scope->get<std::string>(), *expiration_time,
+                      static_cast<int>(signal)};
+}
+
+namespace {
+
+// Pipes keep writes up to this size whole, and workers write whole requests.
 constexpr std::size_t kMaxLine = PIPE_BUF;
-// Timers that one run may have at a time; more are a worker gone wild.
+// The limit on timers of one run; more come from a faulty worker.
 constexpr std::size_t kMaxTimers = 100'000;
 
-// A time that the clock can hold, whatever the number.
+// Clamps to times that the clock can represent.
 std::chrono::system_clock::time_point TimeAt(double unix_seconds) {
   constexpr double kFarOff = 9e9;  // the year 2255
   return std::chrono::system_clock::time_point(
@@ -46,7 +90,7 @@ absl::StatusOr<std::unique_ptr<FileWatchdog>> FileWatchdog::Open(boost::asio::io
   if (::fstatat(directory, name, &info, AT_SYMLINK_NOFOLLOW) == 0) {
     if (!S_ISFIFO(info.st_mode)) {
       return base::Failure(absl::StatusCode::kFailedPrecondition, kAttempt, path,
-                           "something else is there already");
+                           "another file exists there already");
     }
     if (::unlinkat(directory, name, 0) != 0) {
       return base::SystemFailure(absl::StatusCode::kFailedPrecondition, kAttempt, path);
@@ -55,8 +99,8 @@ absl::StatusOr<std::unique_ptr<FileWatchdog>> FileWatchdog::Open(boost::asio::io
   if (::mkfifoat(directory, name, 0600) != 0) {
     return base::SystemFailure(absl::StatusCode::kFailedPrecondition, kAttempt, path);
   }
-  // Open for writing, too: so it never ends, and is not readable for ever after the first worker
-  // that closes it.
+  // Opened for writing, too: otherwise it would report end of file, and stay readable, once the
+  // first worker closes it.
   base::UniqueFd fifo(::openat(directory, name, O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
   if (!fifo.valid() || ::fstat(fifo.get(), &info) != 0) {
     const absl::Status status = base::SystemFailure(absl::StatusCode::kFailedPrecondition,
@@ -66,7 +110,7 @@ absl::StatusOr<std::unique_ptr<FileWatchdog>> FileWatchdog::Open(boost::asio::io
   }
   if (!S_ISFIFO(info.st_mode) || !base::IsOurs(info.st_uid)) {
     return base::Failure(absl::StatusCode::kFailedPrecondition, "open the watchdog's FIFO", path,
-                         "another user has put something else there");
+                         "another user has put another file there");
   }
   return std::unique_ptr<FileWatchdog>(
       new FileWatchdog(io, std::move(path), std::move(fifo), std::move(callbacks)));
@@ -88,6 +132,21 @@ FileWatchdog::~FileWatchdog() {
 void FileWatchdog::Clear() {
   timers_.clear();
   next_.cancel();
+}
+
+void FileWatchdog::Suspend() {
+  if (!suspended_at_) suspended_at_ = std::chrono::system_clock::now();
+  next_.cancel();
+}
+
+void FileWatchdog::Resume() {
+  if (!suspended_at_) return;
+  // Requests that workers made before they were stopped.
+  ReadRequests();
+  const Time::duration pause = std::chrono::system_clock::now() - *suspended_at_;
+  suspended_at_.reset();
+  for (auto& [key, timer] : timers_) timer.deadline += pause;
+  AwaitNextDeadline();
 }
 
 void FileWatchdog::AwaitRequests() {
@@ -145,7 +204,7 @@ void FileWatchdog::Apply(const TimerRequest& request) {
 
 void FileWatchdog::AwaitNextDeadline() {
   next_.cancel();
-  if (timers_.empty()) return;
+  if (timers_.empty() || suspended_at_) return;
   const auto earliest = std::min_element(
       timers_.begin(), timers_.end(),
       [](const auto& a, const auto& b) { return a.second.deadline < b.second.deadline; });
@@ -156,10 +215,10 @@ void FileWatchdog::AwaitNextDeadline() {
 }
 
 void FileWatchdog::OnDeadline() {
-  // A release, or a new deadline, may be waiting in the FIFO: it was in time.
+  // A release or a new deadline may still be in the FIFO; it was in time.
   ReadRequests();
   const Time now = std::chrono::system_clock::now();
-  // Of each process the timer that expired first among those that have a signal.
+  // For each process, the timer with a signal that expired first.
   std::map<pid_t, std::pair<std::string, Timer>> overdue;
   for (auto entry = timers_.begin(); entry != timers_.end();) {
     const auto& [key, timer] = *entry;

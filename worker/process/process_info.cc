@@ -5,16 +5,20 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <map>
 #include <memory>
+#include <sstream>
+#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+
 #include "base/unique_fd.h"
 
 namespace muster::worker {
@@ -30,7 +34,7 @@ enum Field : std::size_t {
   kFieldsNeeded = 20
 };
 
-// One read: what the kernel writes there is far smaller, and a second read could be about another
+// A single read: the kernel's text is far smaller, and a second read could be about another
 // process.
 std::string ReadOnce(pid_t pid, const char* name) {
   const std::string path = absl::StrCat("/proc/", pid, "/", name);
@@ -123,7 +127,7 @@ std::vector<ProcessInfo> WithDescendants(const std::vector<ProcessInfo>& all,
 bool SignalProcess(const ProcessInfo& info, int signal) {
   const base::UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, info.pid, 0)));
   if (!pidfd.valid()) return false;
-  // From here on the descriptor means one process for ever: is it the one?
+  // The pidfd refers to one process for good: check that it is the right one.
   const std::optional<ProcessInfo> now = ReadProcess(info.pid);
   if (!now.has_value() || now->start_time != info.start_time) return false;
   return ::syscall(SYS_pidfd_send_signal, pidfd.get(), signal, nullptr, 0) == 0;
@@ -138,6 +142,87 @@ std::optional<Disposition> DispositionOf(pid_t pid, int signal) {
 
 std::string Describe(const ProcessInfo& info) {
   return absl::StrCat(info.name, " (pid ", info.pid, ")");
+}
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+bool Contains(const Words& words, std::string_view word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+// The process's cgroup: the end of "4:memory:/job-7", or of "0::/job-7" for version 2.
+std::optional<std::string> OwnPlace(std::string_view controller, std::string_view self_cgroup) {
+  for (const absl::string_view line : absl::StrSplit(std::string(self_cgroup), '\n')) {
+    const Words fields = absl::StrSplit(line, absl::MaxSplits(':', 2));
+    if (fields.size() != 3) continue;
+    const Words controllers = absl::StrSplit(fields[1], ',');
+    if (controller.empty() ? fields[0] == "0" : Contains(controllers, controller)) return fields[2];
+  }
+  return std::nullopt;
+}
+
+// A mounted hierarchy, or its part from `root` on.
+struct Mount {
+  std::string root;
+  std::string point;
+};
+
+// Parses "32 31 0:29 /root /mount/point rw,relatime - cgroup cgroup rw,memory".
+std::optional<Mount> ReadMount(std::string_view controller, const std::string& line) {
+  const std::vector<std::string> halves = absl::StrSplit(line, absl::MaxSplits(" - ", 1));
+  if (halves.size() != 2) return std::nullopt;
+  const Words left = absl::StrSplit(halves[0], ' ');
+  const Words right = absl::StrSplit(halves[1], ' ');
+  if (left.size() < 5 || right.size() < 3) return std::nullopt;
+  const Words options = absl::StrSplit(right[2], ',');
+  const bool matches = controller.empty() ? right[0] == "cgroup2"
+                                          : right[0] == "cgroup" && Contains(options, controller);
+  return matches ? std::optional(Mount{left[3], left[4]}) : std::nullopt;
+}
+
+}  // namespace
+
+std::string CgroupPath::Name() const {
+  return directory.size() > mount_size ? directory.substr(mount_size) : "/";
+}
+
+std::optional<CgroupPath> CgroupPath::Parent() const {
+  if (directory.size() <= mount_size) return std::nullopt;
+  return CgroupPath{directory.substr(0, directory.rfind('/')), mount_size};
+}
+
+std::optional<CgroupPath> FindCgroup(std::string_view controller, std::string_view self_cgroup,
+                                     std::string_view mountinfo) {
+  const std::optional<std::string> place = OwnPlace(controller, self_cgroup);
+  if (!place.has_value()) return std::nullopt;
+  const Words lines = absl::StrSplit(std::string(mountinfo), '\n');
+  for (const std::string& line : lines) {
+    const std::optional<Mount> mount = ReadMount(controller, line);
+    if (!mount.has_value()) continue;
+    // A container may see only a part of the hierarchy; the path then begins with that part's root.
+    const std::string root = mount->root == "/" ? "" : mount->root;
+    if (!place->starts_with(root)) continue;
+    std::string rest = place->substr(root.size());
+    if (rest == "/") rest.clear();
+    if (!rest.empty() && rest.front() != '/') continue;
+    return CgroupPath{mount->point + rest, mount->point.size()};
+  }
+  return std::nullopt;
+}
+
+std::optional<CgroupPath> FindOwnCgroup(std::string_view controller) {
+  return FindCgroup(controller, ReadSmallFile("/proc/self/cgroup"),
+                    ReadSmallFile("/proc/self/mountinfo"));
+}
+
+std::string ReadSmallFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  // Not by stream buffer iterators, which throw on a read error.
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
 }
 
 }  // namespace muster::worker

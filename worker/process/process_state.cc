@@ -1,11 +1,13 @@
 #include "worker/process/process_state.h"
 
 #include <dirent.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <climits>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
@@ -15,12 +17,15 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "worker/process/cgroup_paths.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+
+#include "worker/process/process_info.h"
 
 namespace muster::worker {
 namespace {
 
-// Those in which programs are found waiting. Not every machine has all of them.
+// System calls in which programs usually wait. Not every architecture has all of them.
 constexpr std::pair<int, const char*> kCalls[] = {
     {SYS_read, "read"},
     {SYS_write, "write"},
@@ -69,19 +74,39 @@ constexpr std::pair<int, const char*> kCalls[] = {
 #endif
 };
 
-// From /proc/PID/syscall: "202 0x7f.. ...", "running", or "-1 ..." for one that waits outside of
-// any call.
-std::string CallName(const std::string& text) {
+// Parses /proc/PID/syscall: "202 0x7f.. ...", "running", or "-1 ..." for a task that waits outside
+// of a call.
+void ReadCall(absl::string_view text, TaskState& task) {
+  const std::vector<absl::string_view> words = absl::StrSplit(text, ' ');
   int number = -1;
-  if (!absl::SimpleAtoi(text.substr(0, text.find(' ')), &number) || number < 0) return "";
+  if (!absl::SimpleAtoi(words[0], &number) || number < 0) return;
   const auto known = std::find_if(std::begin(kCalls), std::end(kCalls),
                                   [number](const auto& call) { return call.first == number; });
-  return known != std::end(kCalls) ? known->second : absl::StrCat("call ", number);
+  task.syscall = known != std::end(kCalls) ? known->second : absl::StrCat("call ", number);
+  std::uint64_t first = 0;
+  if (words.size() > 1 && absl::SimpleHexAtoi(words[1], &first) && first < (1u << 20)) {
+    task.descriptor = static_cast<int>(first);
+  }
 }
 
-// `directory` is /proc/PID, which is about the first thread, or /proc/PID/task/TID.
+// `directory` is /proc/PID, for the main thread, or /proc/PID/task/TID.
 std::optional<TaskState> ReadTask(const std::string& directory, pid_t id) {
-  const std::string stat = ReadSmallFile(directory + "/stat");
+  return ParseTask(id, ReadSmallFile(directory + "/stat"), ReadSmallFile(directory + "/wchan"),
+                   ReadSmallFile(directory + "/syscall"));
+}
+
+// Reads the link without following it: the target's file system may hang.
+std::string FileOf(pid_t pid, int descriptor) {
+  char target[PATH_MAX];
+  const ssize_t size =
+      ::readlink(absl::StrCat("/proc/", pid, "/fd/", descriptor).c_str(), target, sizeof target);
+  return size <= 0 ? "" : std::string(target, static_cast<std::size_t>(size));
+}
+
+}  // namespace
+
+std::optional<TaskState> ParseTask(pid_t id, const std::string& stat, const std::string& wchan,
+                                   const std::string& syscall) {
   // "123 (name) S 1 ...", where the name may contain anything.
   const std::size_t name = stat.find('(');
   const std::size_t end_of_name = stat.rfind(')');
@@ -90,17 +115,26 @@ std::optional<TaskState> ReadTask(const std::string& directory, pid_t id) {
   task.id = id;
   task.name = stat.substr(name + 1, end_of_name - name - 1);
   task.state = stat[end_of_name + 2];
-  task.wchan = ReadSmallFile(directory + "/wchan");
-  // Waiting in none, or the kernel keeps its symbols to itself.
-  if (task.wchan == "0") task.wchan.clear();
-  task.syscall = CallName(ReadSmallFile(directory + "/syscall"));
+  // utime and stime: fields 14 and 15 of the line, with the state as field 3.
+  const std::vector<absl::string_view> fields =
+      absl::StrSplit(absl::string_view(stat).substr(end_of_name + 2), ' ');
+  std::int64_t user = 0;
+  std::int64_t system = 0;
+  if (fields.size() > 12 && absl::SimpleAtoi(fields[11], &user) &&
+      absl::SimpleAtoi(fields[12], &system)) {
+    task.processor_time =
+        std::chrono::milliseconds((user + system) * 1000 / ::sysconf(_SC_CLK_TCK));
+  }
+  // "0": not waiting, or the kernel hides its symbols.
+  if (wchan != "0") task.wchan = wchan;
+  ReadCall(syscall, task);
   return task;
 }
 
-}  // namespace
-
 std::optional<TaskState> ReadState(pid_t pid) {
-  return ReadTask(absl::StrCat("/proc/", pid), pid);
+  std::optional<TaskState> task = ReadTask(absl::StrCat("/proc/", pid), pid);
+  if (task && task->descriptor >= 0) task->file = FileOf(pid, task->descriptor);
+  return task;
 }
 
 std::vector<TaskState> ReadThreads(pid_t pid) {
@@ -112,7 +146,7 @@ std::vector<TaskState> ReadThreads(pid_t pid) {
     if (id <= 0) continue;
     if (auto task = ReadTask(absl::StrCat(path, "/", id), id)) threads.push_back(*std::move(task));
   }
-  // The first thread's number is the process's own, and it comes first whatever the others are.
+  // The main thread's id is the pid; it goes first.
   std::sort(threads.begin(), threads.end(), [pid](const TaskState& a, const TaskState& b) {
     return std::pair(a.id != pid, a.id) < std::pair(b.id != pid, b.id);
   });
@@ -159,6 +193,74 @@ bool RunsPython(pid_t pid) {
   const std::string name =
       std::filesystem::path(std::string(program, static_cast<std::size_t>(size))).filename();
   return absl::StartsWith(name, "python") || absl::StartsWith(name, "pypy");
+}
+
+namespace {
+
+std::string ReadLink(pid_t pid, const char* name) {
+  char target[PATH_MAX];
+  const ssize_t size =
+      ::readlink(absl::StrCat("/proc/", pid, "/", name).c_str(), target, sizeof target);
+  return size > 0 ? std::string(target, static_cast<std::size_t>(size)) : "";
+}
+
+std::string ReadPipe(pid_t pid, const char* name) {
+  std::string target = ReadLink(pid, name);
+  return absl::StartsWith(target, "pipe:[") ? target : "";
+}
+
+std::vector<std::string> ReadPipesRead(pid_t pid) {
+  std::vector<std::string> pipes;
+  for (int fd = STDERR_FILENO + 1; fd <= 9; ++fd) {
+    const std::string name = absl::StrCat("fd/", fd);
+    struct stat link;
+    // The link's permissions are the descriptor's access mode.
+    if (::lstat(absl::StrCat("/proc/", pid, "/", name).c_str(), &link) != 0) continue;
+    if ((link.st_mode & (S_IRUSR | S_IWUSR)) != S_IRUSR) continue;
+    if (std::string pipe = ReadPipe(pid, name.c_str()); !pipe.empty()) pipes.push_back(pipe);
+  }
+  return pipes;
+}
+
+// "python3.11", even if the file was replaced: "/usr/bin/python3.11 (deleted)".
+std::string ReadProgram(pid_t pid) {
+  std::string path = ReadLink(pid, "exe");
+  constexpr absl::string_view kDeleted = " (deleted)";
+  if (absl::EndsWith(path, kDeleted)) path.resize(path.size() - kDeleted.size());
+  return path.substr(path.rfind('/') + 1);
+}
+
+// The rest of a line of /proc/PID/status, or "": StatusField(status, "Threads:\t").
+absl::string_view StatusField(absl::string_view status, absl::string_view name) {
+  const std::size_t at = status.find(absl::StrCat("\n", name));
+  if (at == absl::string_view::npos) return "";
+  status.remove_prefix(at + 1 + name.size());
+  return status.substr(0, status.find('\n'));
+}
+
+std::uint64_t SignalSet(absl::string_view status, absl::string_view name) {
+  return std::strtoull(std::string(StatusField(status, name)).c_str(), nullptr, 16);
+}
+
+}  // namespace
+
+ProcessTraits ReadTraits(pid_t pid) {
+  ProcessTraits traits;
+  traits.program = ReadProgram(pid);
+  const std::string status = ReadSmallFile(absl::StrCat("/proc/", pid, "/status"));
+  traits.ignored = SignalSet(status, "SigIgn:\t");
+  traits.caught = SignalSet(status, "SigCgt:\t");
+  traits.in = ReadPipe(pid, "fd/0");
+  traits.out = ReadPipe(pid, "fd/1");
+  traits.err = ReadPipe(pid, "fd/2");
+  traits.reads = ReadPipesRead(pid);
+  const bool is_python =
+      absl::StartsWith(traits.program, "python") || absl::StartsWith(traits.program, "pypy");
+  if (is_python && StatusField(status, "Threads:\t") == "1" &&
+      !absl::StartsWith(StatusField(status, "State:\t"), "D")) {
+    traits.argv = absl::StrSplit(ReadSmallFile(absl::StrCat("/proc/", pid, "/cmdline")), '\0');
+  }
+  return traits;
 }
 
 }  // namespace muster::worker

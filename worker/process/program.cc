@@ -17,20 +17,20 @@
 namespace muster::worker {
 namespace {
 
-// What glibc's execvp uses when PATH is unset.
+// glibc's default for execvp if PATH is unset.
 constexpr char kDefaultPath[] = "/bin:/usr/bin";
 
-// The interpreter that the first line of a script names ("#!/usr/bin/env python3"); empty when the
-// file is no script.
+// The interpreter in the first line of a script ("#!/usr/bin/env python3"); empty if it is not a
+// script.
 std::string InterpreterOf(const std::string& program) {
   std::ifstream file(program, std::ios::binary);
-  std::string line(256, '\0');  // as much of it as the kernel looks at
+  std::string line(256, '\0');  // as much as the kernel reads
   file.read(line.data(), static_cast<std::streamsize>(line.size()));
   line.resize(static_cast<std::size_t>(file.gcount()));
   line = line.substr(0, line.find('\n'));
   absl::string_view rest = line;
   if (!absl::ConsumePrefix(&rest, "#!")) return "";
-  // Blanks as the kernel sees them: a carriage return is part of the name.
+  // As in the kernel, only these are blanks: a carriage return is part of the name.
   rest.remove_prefix(std::min(rest.find_first_not_of(" \t"), rest.size()));
   return std::string(rest.substr(0, rest.find_first_of(" \t")));
 }
@@ -50,7 +50,8 @@ std::string CauseOf(const std::string& program, int error) {
     if (S_ISDIR(info.st_mode)) return "Is a directory";
     if ((info.st_mode & 0111) == 0) return "Permission denied (not executable)";
   }
-  if (error == ENOEXEC) return "Exec format error (no program, and no script that starts with #!)";
+  if (error == ENOEXEC)
+    return "Exec format error (neither a program nor a script that starts with #!)";
   return base::SystemCause(error);
 }
 

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <linux/sched.h>
-#include <sanitizer/asan_interface.h>
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -18,11 +17,13 @@
 #include <cstdlib>
 #include <optional>
 
+#include <sanitizer/asan_interface.h>
+
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_join.h"
+
 #include "base/failure.h"
-#include "worker/process/close_range.h"
-#include "worker/process/descriptor_limit.h"
+#include "worker/process/descriptors.h"
 #include "worker/process/program.h"
 
 namespace muster::worker {
@@ -30,29 +31,29 @@ namespace {
 
 constexpr int kFirstMore = STDERR_FILENO + 1;
 
-// What the child was about to do when it failed.
+// What the child was doing when it failed.
 enum class Step : int { kSession, kDeathSignal, kAffinity, kDescriptors, kExec };
 
-// What the child left undone.
+// The step that failed in the child.
 struct ChildError {
   Step step = Step::kSession;
-  int error = 0;  // 0: nothing, it is another program by now
+  int error = 0;  // 0: no error, exec succeeded
 };
 
-// Everything the child needs, and what it says. It runs in our memory until exec, and must not
-// allocate any.
+// Everything the child needs, and its result. The child runs in our memory until exec, and must not
+// allocate.
 struct ChildPlan {
   const char* program;
   char* const* argv;
   char* const* envp;
-  int stdio[3];     // each is its own target already, or above 2
-  const int* more;  // to become 3, 4, ...; above all of those
+  int stdio[3];     // each is in its place already, or above 2
+  const int* more;  // to become 3, 4, ...; all are above those
   int more_count;
-  int join_fd;            // of the control group that it is not born into; -1: none
-  const cpu_set_t* cpus;  // null: as the parent's
+  int join_fd;            // of a control group to join after the start; -1: none
+  const cpu_set_t* cpus;  // null: inherit the parent's
   std::size_t cpus_size;
   std::optional<rlim_t> descriptor_limit;
-  // It shares our descriptors, until it makes itself a copy of those up to highest_fd.
+  // The child shares our descriptor table until it unshares it up to highest_fd.
   bool shares_files;
   int highest_fd;
   pid_t parent;
@@ -101,14 +102,14 @@ long KernelSigaction(int signal, const KernelAction* fresh, KernelAction* curren
   return ::syscall(SYS_rt_sigaction, signal, fresh, current, sizeof fresh->mask);
 }
 
-// Ignored signals survive exec, and one that is handled would run our handler until then; so each
-// is put back to its default. All signals are blocked meanwhile. Not by sigaction():
-// ThreadSanitizer's keeps a table of the handlers, which would be ours, and lose ours.
+// Resets all signals to default: ignored ones survive exec, and a handled one would run our handler
+// until then. All signals are blocked meanwhile. Not by sigaction(): ThreadSanitizer's version
+// keeps a table of handlers in the memory that we share, and would lose ours.
 void ResetSignalHandlers() {
   const KernelAction fresh = {};
   for (int signal = 1; signal < NSIG; ++signal) {
     KernelAction current = {};
-    // It fails for SIGKILL and SIGSTOP.
+    // Fails for SIGKILL and SIGSTOP.
     if (KernelSigaction(signal, nullptr, &current) != 0 || current.handler == SIG_DFL) continue;
     // nohup: a closing terminal must not end the job.
     if (signal == SIGHUP && current.handler == SIG_IGN) continue;
@@ -116,7 +117,7 @@ void ResetSignalHandlers() {
   }
 }
 
-// The soft one.
+// Sets the soft limit.
 void SetDescriptorLimit(rlim_t soft) {
   rlimit limit;
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
@@ -124,22 +125,22 @@ void SetDescriptorLimit(rlim_t soft) {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-// Runs in the child until exec: async-signal-safe calls only.
+// Runs in the child until exec; async-signal-safe calls only.
 int RunChild(void* argument) {
   ChildPlan& plan = *static_cast<ChildPlan*>(argument);
   ResetSignalHandlers();
-  // A session, not just a group: as under torchrun, the worker has no controlling terminal, so it
-  // may read from it (a debugger prompt) where a background process group would be stopped by
-  // SIGTTIN.
+  // A session, as under torchrun, not just a process group: a background group would be stopped by
+  // SIGTTIN when it reads from the terminal (a debugger prompt); without a controlling terminal it
+  // may.
   if (::setsid() < 0) FailInChild(plan, Step::kSession);
   if (::prctl(PR_SET_PDEATHSIG, plan.death_signal) != 0) FailInChild(plan, Step::kDeathSignal);
-  // The parent may have died before the prctl; then no signal will come.
+  // If the parent died before the prctl, no signal will come.
   if (::getppid() != plan.parent) ::_exit(127);
   if (plan.join_fd >= 0) JoinCgroup(plan.join_fd);
   if (plan.cpus != nullptr && ::sched_setaffinity(0, plan.cpus_size, plan.cpus) != 0) {
     FailInChild(plan, Step::kAffinity);
   }
-  // A copy of our descriptors, as far as they are needed.
+  // Unshares the descriptor table, copying only what is needed.
   const auto above = static_cast<unsigned>(plan.highest_fd) + 1;
   if (plan.shares_files && ::close_range(above, ~0U, CLOSE_RANGE_UNSHARE) != 0) {
     FailInChild(plan, Step::kDescriptors);
@@ -151,8 +152,8 @@ int RunChild(void* argument) {
   for (int i = 0; i < plan.more_count; ++i) {
     if (::dup2(plan.more[i], kFirstMore + i) < 0) FailInChild(plan, Step::kDescriptors);
   }
-  // Ours are close-on-exec already; this is for what others opened in our process or left open in
-  // it.
+  // Our own descriptors are close-on-exec; this is for those that libraries opened or that were
+  // inherited.
   CloseOnExecFrom(kFirstMore + plan.more_count);
   if (plan.descriptor_limit) SetDescriptorLimit(*plan.descriptor_limit);
   ::sigprocmask(SIG_SETMASK, &plan.mask, nullptr);
@@ -160,21 +161,21 @@ int RunChild(void* argument) {
   FailInChild(plan, Step::kExec);
 }
 
-// The child shares our memory, and our thread stands still until it has called exec or ended: so
-// nothing is copied, however much memory we have, and what it writes to its plan we find there.
+// The child shares our memory while our thread waits for its exec or exit: nothing is copied,
+// however large our memory is, and the child can write its result into the plan.
 constexpr std::uint64_t kLikeVfork = CLONE_VM | CLONE_VFORK | CLONE_PIDFD;
 
 std::uint64_t Flags(const ChildPlan& plan) {
   return kLikeVfork | (plan.shares_files ? CLONE_FILES : 0);
 }
 
-// More than RunChild() needs, also when it is instrumented.
+// More than RunChild() needs, even if it is instrumented.
 using ChildStack = std::byte[64 * 1024];
 
-// clone3() with the child born into plan.join_fd: to move it there later, the kernel waits until
-// every processor has been through its scheduler, some 10 ms. As the system call, but with -1 and
-// errno on error. glibc has no function for it, and only the compiler's assembler can keep the two
-// apart that return from it, on two stacks.
+// clone3() that creates the child inside the control group plan.join_fd. Moving it there later
+// takes some 10 ms, as the kernel waits until every CPU has passed through its scheduler. Returns
+// -1 and errno on error. glibc has no such function, and only assembly can return twice on two
+// stacks.
 pid_t CloneIntoCgroup([[maybe_unused]] ChildPlan& plan, [[maybe_unused]] ChildStack& stack,
                       [[maybe_unused]] int* pidfd) {
 #ifdef __x86_64__
@@ -211,24 +212,24 @@ pid_t CloneIntoCgroup([[maybe_unused]] ChildPlan& plan, [[maybe_unused]] ChildSt
   return -1;
 }
 
-// The pid, and the pidfd; or -1 and errno.
+// Returns the pid and sets the pidfd; -1 and errno on error.
 pid_t StartChild(ChildPlan& plan, int* pidfd) {
   alignas(16) ChildStack stack;
-  // The child's functions do not return from here, they end in exec: what AddressSanitizer has
-  // noted of their frames would be held against ours.
+  // The child's functions never return but exec, so AddressSanitizer's marks for their frames
+  // remain and would be applied to ours.
   const absl::Cleanup forget = [&stack] { ASAN_UNPOISON_MEMORY_REGION(stack, sizeof stack); };
   if (plan.join_fd >= 0) {
     const pid_t pid = CloneIntoCgroup(plan, stack, pidfd);
     if (pid >= 0 || errno == EAGAIN || errno == ENOMEM) return pid;
-    // A kernel before 5.7, a container that does not know the call, or a group that is not ours to
-    // use: then the child tries to join by itself.
+    // A kernel before 5.7, a seccomp filter, or a group that is not ours: the child then tries to
+    // join by itself.
   }
   return ::clone(RunChild, stack + sizeof stack, static_cast<int>(Flags(plan)) | SIGCHLD, &plan,
                  pidfd);
 }
 
-// Where SIGCHLD is ignored (a shell's `trap '' CHLD` is inherited) the kernel throws exit statuses
-// away.
+// If SIGCHLD is ignored (inherited from a shell's `trap '' CHLD`), the kernel discards exit
+// statuses.
 void MakeChildrenWaitable() {
   struct sigaction current;
   if (::sigaction(SIGCHLD, nullptr, &current) != 0) return;
@@ -238,7 +239,7 @@ void MakeChildrenWaitable() {
   ::sigaction(SIGCHLD, &current, nullptr);
 }
 
-// As exec wants them; the strings of the first, if there is one, come first.
+// The strings of `first`, if any, then of `second`, as an array for exec.
 std::vector<char*> Pointers(const std::vector<std::string>* first,
                             const std::vector<std::string>& second) {
   std::vector<char*> pointers;
@@ -251,10 +252,10 @@ std::vector<char*> Pointers(const std::vector<std::string>* first,
   return pointers;
 }
 
-// A set of CPUs as large as its highest number asks: cpu_set_t itself ends at 1024.
+// A CPU set sized for its highest number: cpu_set_t ends at 1024.
 class CpuSet {
  public:
-  // `cpus` must not be empty, nor hold a negative number.
+  // `cpus` must not be empty or contain negative numbers.
   explicit CpuSet(const std::vector<int>& cpus) {
     const int count = *std::max_element(cpus.begin(), cpus.end()) + 1;
     size_ = CPU_ALLOC_SIZE(count);
@@ -326,7 +327,7 @@ absl::StatusOr<Spawned> Spawn(const SpawnRequest& request) {
     if (request.slots != nullptr) {
       plan.stdio[target] = request.slots->Fill(target, wanted[target]);
     } else if (wanted[target] <= STDERR_FILENO) {
-      // The child may have put another in its place by the time it is wanted.
+      // The child may overwrite a low descriptor before it duplicates it.
       held[target] = base::DuplicateAboveStdio(wanted[target]);
       plan.stdio[target] = held[target].get();
     }
@@ -336,7 +337,7 @@ absl::StatusOr<Spawned> Spawn(const SpawnRequest& request) {
     }
     plan.highest_fd = std::max(plan.highest_fd, plan.stdio[target]);
   }
-  // Above where they go to: so none is in the place of another, nor of one of the three.
+  // Above all targets, so that none is overwritten before it is duplicated.
   std::vector<base::UniqueFd> held_more;
   std::vector<int> more;
   plan.more_count = static_cast<int>(request.more_fds.size());
@@ -352,7 +353,7 @@ absl::StatusOr<Spawned> Spawn(const SpawnRequest& request) {
   plan.more = more.data();
 
   MakeChildrenWaitable();
-  // A signal that reached the child before it reset its handlers would run ours, in our memory.
+  // A signal delivered before the child resets its handlers would run ours, in our memory.
   sigset_t all;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &plan.mask);

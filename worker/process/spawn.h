@@ -1,58 +1,94 @@
-// Starts a process: a child as with vfork, a clean slate, exec.
+// Starts a process: vfork-like clone, clean state, exec.
 #pragma once
 
 #include <sys/types.h>
 #include <unistd.h>
 
+#include <array>
 #include <csignal>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+
 #include "base/unique_fd.h"
-#include "worker/process/stdio_slots.h"
 
 namespace muster::worker {
+
+// Low-numbered descriptors for a child's descriptors 0, 1 and 2.
+
+// A child copies our descriptor table up to the highest number that it needs. The agent has two or
+// more descriptors per worker, so without slots reserved early, each of a thousand workers would
+// first copy and close those of all workers before it.
+class StdioSlots {
+ public:
+  // Reserves the lowest free numbers; nullopt if none are left.
+  static std::optional<StdioSlots> Take() {
+    StdioSlots slots;
+    slots.nothing_.reset(::open("/dev/null", O_RDWR | O_CLOEXEC));
+    for (base::UniqueFd& slot : slots.slots_) {
+      slot = base::DuplicateAboveStdio(slots.nothing_.get());
+      if (!slot.valid()) return std::nullopt;
+    }
+    return slots;
+  }
+
+  // Duplicates `fd` into the slot of `target` (0, 1 or 2), until Empty(). -1, with errno set, on
+  // failure.
+  int Fill(int target, int fd) const {
+    return ::dup3(fd, slots_[static_cast<std::size_t>(target)].get(), O_CLOEXEC);
+  }
+
+  // Makes the slots refer to /dev/null again.
+  void Empty() const {
+    for (const base::UniqueFd& slot : slots_) ::dup3(nothing_.get(), slot.get(), O_CLOEXEC);
+  }
+
+ private:
+  StdioSlots() = default;
+
+  base::UniqueFd nothing_;
+  std::array<base::UniqueFd, 3> slots_;
+};
 
 struct SpawnRequest {
   // As in WorkerSpec.
   std::vector<std::string> argv;
   std::shared_ptr<const std::vector<std::string>> common_env;
   std::vector<std::string> env;
-  // What the process gets as its descriptors 0, 1 and 2. Borrowed for the call.
+  // Become the process's descriptors 0, 1 and 2. Borrowed for the call.
   int stdin_fd = STDIN_FILENO;
   int stdout_fd = STDOUT_FILENO;
   int stderr_fd = STDERR_FILENO;
-  // And as 3, 4, ..., a few of them. Borrowed as well.
+  // Become 3, 4, and so on; only a few. Borrowed as well.
   std::vector<int> more_fds;
   // As in WorkerSpec.
   std::vector<int> cpus;
-  // The directory of a control group (v2) to be in before exec; -1: none. A process that is not
-  // allowed in it runs all the same.
+  // The directory of a control group (v2) to join before exec; -1: none. If joining is not
+  // permitted, the process runs anyway.
   int join_fd = -1;
-  // What it gets when the calling thread ends.
+  // Sent to the process when the calling thread exits.
   int death_signal = SIGKILL;
-  // Empty slots, for callers that have many descriptors; null: none.
+  // Empty slots, for callers with many descriptors; null: none.
   const StdioSlots* slots = nullptr;
 };
 
 struct Spawned {
   pid_t pid = 0;
-  // Readable when the process has ended.
+  // Readable once the process has exited.
   base::UniqueFd pidfd;
 };
 
-// Starts the program and returns when it runs, that is after exec (about 1 ms). It leads a session
-// and process group of its own, whose id is its pid, and gets `death_signal` when the calling
-// thread ends: call this from the main thread only. It has descriptors 0, 1, 2, those of `more_fds`
-// and no others, default signal dispositions (except that a SIGHUP ignored by nohup remains
-// ignored), the signal mask of the caller, and our resource limits, except for what
-// descriptor_limit.h says.
+// Starts the program and returns after exec (about 1 ms). The process leads a session and process
+// group, whose id is its pid, and gets `death_signal` when the calling thread exits: call this on
+// the main thread only. It has descriptors 0, 1, 2, those of `more_fds` and no others, default
+// signal dispositions (except that nohup's ignored SIGHUP stays ignored), the caller's signal mask,
+// and our resource limits, except as in descriptors.h.
 //
-// On error nothing is left behind. ResourceExhausted means that the system cannot create a process
-// just now; it may be tried again later. NotFound and PermissionDenied are about the program
-// itself, in a sentence from ExecError.
+// On error nothing is left behind. ResourceExhausted: the system cannot create a process now, but
+// may later. NotFound and PermissionDenied are about the program, with ExecError's sentence.
 absl::StatusOr<Spawned> Spawn(const SpawnRequest& request);
 
 }  // namespace muster::worker

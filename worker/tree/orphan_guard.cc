@@ -21,9 +21,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/companion.h"
 #include "base/failure.h"
-#include "worker/process/close_range.h"
+#include "base/program.h"
+#include "worker/process/descriptors.h"
 #include "worker/tree/dead_mans_switch.h"
 #include "worker/tree/orphan_hunt.h"
 
@@ -40,18 +40,18 @@ struct GuardMemory {
     return sizeof(GuardMemory) + capacity * sizeof(std::atomic<pid_t>);
   }
 
-  // On CLOCK_MONOTONIC, in nanoseconds.
+  // CLOCK_MONOTONIC in nanoseconds.
   std::atomic<std::int64_t> deadline_ns{kNever};
-  // The agent has written to the pipe, and the guard has not read it. One byte is enough, so that
-  // they never fill the pipe of a guard that somebody has stopped.
+  // The agent has written to the pipe and the guard has not read it. One byte is enough, so the
+  // pipe of a suspended guard never fills up.
   std::atomic<bool> look_is_due{false};
   std::atomic<bool> struck{false};
-  // Where the death notice goes: the place that the number names is complete. The agent writes to
-  // the other one and then changes the number; when it dies in between, that one never counts.
+  // The death notice's server is servers[server]. The agent writes the other element and then
+  // switches the index, so that dying in between leaves a complete address.
   ServerAddress servers[2];
   std::atomic<unsigned> server{0};
   const std::size_t capacity;
-  // What is watched, in no order. In as many places as there is room for.
+  // The watched groups, in no order.
   std::atomic<pid_t> groups[];
 };
 static_assert(std::atomic<std::int64_t>::is_always_lock_free &&
@@ -63,30 +63,30 @@ namespace {
 
 constexpr std::chrono::seconds kHuntLimit(30);
 constexpr int kAgentDescriptor = 1;
-// Whatever kills it at once each time must not keep us starting it.
+// Stop restarting a guard that something keeps killing.
 constexpr int kMostDeaths = 10;
 constexpr std::int64_t kNsPerSecond = 1'000'000'000;
 
-// What the guard process works with: made before the fork, as there is no allocating after it.
+// The guard process's data: built before the fork, as it must not allocate afterwards.
 struct GuardPlan {
   pid_t agent;
   std::string mark;
   std::string cgroup;
   std::string cgroup_kill;
   std::string file;
-  std::string directory;     // that holds it
+  std::string directory;     // the file's directory
   std::string death_notice;  // empty: none
   GuardMemory* memory;
 };
 
-// steady_clock's, in a way that is sure to be async-signal-safe.
+// steady_clock's time by a call that is known to be async-signal-safe.
 std::int64_t NowNs() {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return now.tv_sec * kNsPerSecond + now.tv_nsec;
 }
 
-// Calls visit(group) for each that is watched, until it returns false; false in that case.
+// Calls visit(group) for each watched group until it returns false; then returns false.
 template <typename Visit>
 bool ForEachGroup(const GuardPlan& plan, Visit visit) {
   for (std::size_t i = 0; i < plan.memory->capacity; ++i) {
@@ -96,7 +96,7 @@ bool ForEachGroup(const GuardPlan& plan, Visit visit) {
   return true;
 }
 
-// False when the agent's end of the pipe is closed.
+// False once the agent's end of the pipe is closed.
 bool TakeLook(const GuardPlan& plan) {
   char look;
   ssize_t size;
@@ -108,7 +108,7 @@ bool TakeLook(const GuardPlan& plan) {
   return true;
 }
 
-// A dying process closes its files some time before its children are orphaned.
+// A dying process closes its descriptors some time before its children are orphaned.
 void AwaitAgentsEnd() {
   pollfd ended = {kAgentDescriptor, POLLIN, 0};
   while (poll(&ended, 1, -1) < 0 && errno == EINTR) {
@@ -131,13 +131,13 @@ void KillGroups(const GuardPlan& plan) {
   });
 }
 
-// True if it is certain that nobody with the mark is left.
+// True if certainly no process with the mark is left.
 bool HuntOrphans(const GuardPlan& plan) {
   return !plan.mark.empty() && KillOrphans(plan.mark.c_str(), kHuntLimit);
 }
 
-// Waits for a leader, all of whose threads must have come to their end: one that waits for a disk
-// or a device dies when that answers. False when it does not.
+// Waits until all threads of a leader have exited: one in uninterruptible sleep dies only when its
+// disk or device answers. False on timeout.
 bool AwaitEnd(pid_t leader, std::int64_t end) {
   pollfd ended = {static_cast<int>(syscall(SYS_pidfd_open, leader, 0)), POLLIN, 0};
   if (ended.fd < 0) return errno == ESRCH;
@@ -157,10 +157,10 @@ bool AwaitLeadersEnd(const GuardPlan& plan) {
 }
 
 void Strike(const GuardPlan& plan) {
-  // Before the first can be seen dead.
+  // Set before any worker can be seen dead.
   plan.memory->struck = true;
   KillGroups(plan);
-  // The agent adopts orphans, so they are children of our parent, as they are when it is dead.
+  // The agent adopts orphans, so they have our parent, as they also do after its death.
   HuntOrphans(plan);
 }
 
@@ -170,7 +170,7 @@ std::optional<DeadMansSwitch::TimePoint> DeadlineOf(const GuardPlan& plan) {
   return DeadMansSwitch::TimePoint(std::chrono::nanoseconds(deadline));
 }
 
-// Until then, or for ever, or until the agent has something to say.
+// Sleeps until `until` (nullopt: no limit) or until the agent writes to the pipe.
 DeadMansSwitch::Event Sleep(const GuardPlan& plan, std::optional<DeadMansSwitch::TimePoint> until) {
   timespec wait{};
   if (until.has_value()) {
@@ -184,12 +184,12 @@ DeadMansSwitch::Event Sleep(const GuardPlan& plan, std::optional<DeadMansSwitch:
   return TakeLook(plan) ? DeadMansSwitch::Event::kLook : DeadMansSwitch::Event::kAgentGone;
 }
 
-// Returns when the agent's end of the pipe is closed.
+// Returns once the agent's end of the pipe is closed.
 void GuardAgent(const GuardPlan& plan) {
   DeadMansSwitch dead_mans_switch;
   auto event = DeadMansSwitch::Event::kNothing;
   for (;;) {
-    // The clock first: a deadline that is found passed had not been moved by then.
+    // Read the clock first: a deadline that is found passed was then not moved in time.
     const DeadMansSwitch::TimePoint now{std::chrono::nanoseconds(NowNs())};
     const DeadMansSwitch::Step step = dead_mans_switch.Next(event, now, DeadlineOf(plan));
     event = DeadMansSwitch::Event::kNothing;
@@ -209,8 +209,8 @@ void GuardAgent(const GuardPlan& plan) {
   }
 }
 
-// Nobody writes to the memory any more: the agent's end of the pipe is closed when none of its
-// threads can run again.
+// The agent can no longer write to the memory: its end of the pipe closes only when none of its
+// threads runs.
 void TellServer(const GuardPlan& plan) {
   if (plan.death_notice.empty()) return;
   const GuardMemory& memory = *plan.memory;
@@ -219,19 +219,19 @@ void TellServer(const GuardPlan& plan) {
 
 void RemoveCgroup(const GuardPlan& plan) {
   if (plan.cgroup.empty()) return;
-  // It goes when the last of the killed has gone.
+  // rmdir works once the last killed process is gone.
   constexpr timespec kPause{0, 10'000'000};
   for (int i = 0; i < 500 && !RemoveCgroupTree(plan.cgroup.c_str()); ++i)
     nanosleep(&kPause, nullptr);
 }
 
 [[noreturn]] void GuardMain(int pipe, const GuardPlan& plan) {
-  // Nothing of the agent's is held open: not its terminal, and not the pipe's other end, which
-  // would never come to an end then.
+  // Keep none of the agent's descriptors: not its terminal, and not the write end of the pipe,
+  // which would never report its end.
   dup2(pipe, STDIN_FILENO);
   CloseFrom(kAgentDescriptor);
-  // This gets the lowest number that is free. When the agent has died already the number means
-  // nothing, or another process; then there is nothing to wait for.
+  // Gets the lowest free number, kAgentDescriptor. If the agent has died already, its pid may be
+  // another process's, and there is nothing to wait for.
   syscall(SYS_pidfd_open, plan.agent, 0);
   if (getppid() != plan.agent) close(kAgentDescriptor);
 
@@ -269,7 +269,7 @@ absl::Status OrphanGuard::Launch() {
   }
   base::UniqueFd read_end(ends[0]);
   base::UniqueFd write_end(ends[1]);
-  // A guard that somebody has stopped must not stop us.
+  // A suspended guard must not block us.
   fcntl(write_end.get(), F_SETFL, O_NONBLOCK);
   memory_->look_is_due = false;
   const GuardPlan plan{.agent = getpid(),
@@ -315,13 +315,13 @@ OrphanGuard::~OrphanGuard() {
 }
 
 void OrphanGuard::Dismiss() {
-  // Not by the end of the pipe: a guard that somebody has stopped would keep us waiting.
+  // SIGKILL rather than closing the pipe: a suspended guard would not exit.
   if (pid_ > 0) kill(pid_, SIGKILL);
 }
 
 void OrphanGuard::Watch(pid_t group) {
   if (!Replace(kNoGroup, group)) return;
-  // It struck before the group was there; or it will find it.
+  // If it struck before the group was added, it must look; otherwise it will find the group.
   if (memory_->struck) Look();
 }
 
@@ -343,8 +343,8 @@ void OrphanGuard::SetDeadline(std::optional<std::chrono::steady_clock::time_poin
                                  ? std::chrono::nanoseconds(deadline->time_since_epoch()).count()
                                  : kNever;
   const std::int64_t before = memory_->deadline_ns.exchange(after);
-  // The guard wakes by itself at `before`, unless it has done so already. The clock is read after
-  // the exchange: a guard that has found `before` passed did so earlier.
+  // The guard wakes by itself at `before`, unless it already has. The clock is read after the
+  // exchange, so a guard that found `before` passed did so earlier.
   const bool guard_sleeps_too_long = after < before || before <= NowNs();
   if (guard_sleeps_too_long) Look();
 }
@@ -362,7 +362,7 @@ bool OrphanGuard::has_struck() const {
 void OrphanGuard::Look() {
   if (memory_->look_is_due.exchange(true)) return;
   constexpr char kLook = 0;
-  // If the guard is gone there is nobody to tell. SIGPIPE is ignored (Console).
+  // Fails harmlessly if the guard is gone. SIGPIPE is ignored (Console).
   [[maybe_unused]] const ssize_t written = write(pipe_.get(), &kLook, sizeof kLook);
 }
 

@@ -6,21 +6,28 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
 #include <cstring>
 #include <ctime>
+#include <fstream>
+#include <sstream>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+#include "base/text.h"
 #include "worker/env_names.h"
-#include "worker/process/directory_entries.h"
+#include "worker/process/descriptors.h"
 
 namespace muster::worker {
 namespace {
 
 constexpr timespec kBetweenRounds{0, 10'000'000};
-// Seconds in which a marked process that is no orphan may become one: a process that was killed
-// loses its environment a moment before its children lose it.
+// Seconds in which a marked process may still become an orphan: a killed process loses its
+// environment a moment before its children lose their parent.
 constexpr std::time_t kPatience = 2;
 constexpr int kMaxCgroupDepth = 8;
 
@@ -33,7 +40,7 @@ ssize_t ReadSome(int file, char* buffer, std::size_t size) {
 }
 
 // Finds "NAME=...mark..." among the zero-terminated entries of an environment that arrives in
-// pieces. The marks of the value have colons between them.
+// pieces. The value holds marks separated by colons.
 class MarkFinder {
  public:
   explicit MarkFinder(const char* mark) : mark_(mark) {}
@@ -70,16 +77,16 @@ class MarkFinder {
  private:
   const char* const mark_;
   bool in_value_ = false;
-  // What came so far is how the name, or the mark, begins; at_ is how much of it.
+  // Whether the bytes so far are a prefix of the name or the mark; at_ is its length.
   bool matches_ = true;
   std::size_t at_ = 0;
 };
 
-// Fields of /proc/PID/stat, counted from one as proc(5) does.
+// Fields of /proc/PID/stat, counted from one as in proc(5).
 enum StatField { kParent = 4, kVirtualSize = 23, kEnvStart = 50, kEnvEnd = 51, kStatFields = 52 };
 
-// All of them from the fourth on, in their places; what is no number is zero. False when the
-// process is gone.
+// Reads the fields from the fourth on; those that are not numbers become zero. False if the process
+// is gone.
 bool ReadStat(int process, std::uint64_t (&fields)[kStatFields]) {
   const int file = openat(process, "stat", O_RDONLY | O_CLOEXEC);
   if (file < 0) return false;
@@ -106,8 +113,8 @@ bool ReadStat(int process, std::uint64_t (&fields)[kStatFields]) {
 
 enum class Marked { kNo, kYes, kUnknown };
 
-// Unknown in the middle of an exec: the new program has no environment yet, and the old one's is
-// gone, perhaps under our hands.
+// Unknown during an exec: the new program has no environment yet, and the old one may vanish while
+// it is read.
 Marked LookForMark(int process, const char* mark) {
   const int file = openat(process, "environ", O_RDONLY | O_CLOEXEC);
   if (file < 0) return Marked::kNo;
@@ -143,11 +150,11 @@ pid_t PidOf(const char* name) {
   return pid;
 }
 
-// One that is in the middle of an exec counts as marked: it will be looked at again.
+// A process in the middle of an exec counts as marked, so that it is checked again.
 enum class Found { kNothing, kMarked, kKilled };
 
-// Everything is asked of one open /proc/PID, which never comes to mean another process; so the
-// pidfd, which was there before it, is either this process's or the kill fails.
+// Everything is read through one open /proc/PID, which always refers to the same process. The pidfd
+// was opened before: it refers to that process, or the kill fails.
 Found KillIfOrphan(int proc, const char* name, const char* mark) {
   const pid_t pid = PidOf(name);
   if (pid <= 1 || pid == getpid()) return Found::kNothing;
@@ -209,7 +216,7 @@ bool KillOrphans(const char* mark, std::chrono::seconds limit) {
     if (found == Found::kNothing) return true;
     if (Seconds() >= end) return false;
     if (found == Found::kKilled) last_kill = Seconds();
-    // Not ours, it seems: its parent has had the time to die, or its exec to end.
+    // It seems not to be ours: its parent has had time to die, or its exec to finish.
     if (found == Found::kMarked && Seconds() - last_kill > kPatience) return false;
     nanosleep(&kBetweenRounds, nullptr);
   }
@@ -217,6 +224,40 @@ bool KillOrphans(const char* mark, std::chrono::seconds limit) {
 
 bool RemoveCgroupTree(const char* path) {
   return RemoveBelow(AT_FDCWD, path, kMaxCgroupDepth);
+}
+
+namespace {
+
+const std::string kPrefix = absl::StrCat(env::kAgentId, "=");
+
+}  // namespace
+
+const std::string& AgentMark() {
+  // The pid is for people who look into /proc; the random characters make the mark unique.
+  static const std::string mark = absl::StrCat(::getpid(), "-", base::RandomName(12));
+  return mark;
+}
+
+void AddMark(std::string_view mark, std::vector<std::string>* env) {
+  const auto entry = std::find_if(
+      env->begin(), env->end(), [](const std::string& text) { return text.starts_with(kPrefix); });
+  if (entry == env->end()) {
+    env->push_back(kPrefix + std::string(mark));
+  } else {
+    entry->append(entry->size() == kPrefix.size() ? "" : ":").append(mark);
+  }
+}
+
+bool HasMark(pid_t pid, std::string_view mark) {
+  std::ifstream file(absl::StrCat("/proc/", pid, "/environ"), std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  for (const absl::string_view entry : absl::StrSplit(text.str(), '\0')) {
+    if (!std::string_view(entry.data(), entry.size()).starts_with(kPrefix)) continue;
+    const std::vector<std::string> marks = absl::StrSplit(entry.substr(kPrefix.size()), ':');
+    return std::find(marks.begin(), marks.end(), mark) != marks.end();
+  }
+  return false;
 }
 
 }  // namespace muster::worker

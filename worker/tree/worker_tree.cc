@@ -9,15 +9,18 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdint>
 #include <set>
+#include <utility>
 
 #include "base/unique_fd.h"
-#include "worker/tree/agent_mark.h"
+#include "worker/process/process_state.h"
+#include "worker/tree/orphan_hunt.h"
 
 namespace muster::worker {
 namespace {
 
-// How often a tree that keeps starting processes is looked at again while it is signalled.
+// How often a tree that keeps starting processes is searched again while it is signalled.
 constexpr int kMaxPasses = 16;
 
 bool IsSubreaper() {
@@ -25,8 +28,8 @@ bool IsSubreaper() {
   return ::prctl(PR_GET_CHILD_SUBREAPER, &subreaper) == 0 && subreaper != 0;
 }
 
-// What is not of our making and blocks (gRPC's, LibTorch's threads) need not see EINTR for it; and
-// a child that was merely stopped is no news.
+// Blocking calls of libraries (threads of gRPC, LibTorch) must not see EINTR because of SIGCHLD,
+// and stopped children are not of interest.
 void MakeChildSignalQuiet() {
   struct sigaction action;
   if (::sigaction(SIGCHLD, nullptr, &action) != 0) return;
@@ -47,24 +50,24 @@ WorkerTree::WorkerTree(boost::asio::io_context& io, std::function<void()> on_orp
   for (const ProcessInfo& child : ReadOwnChildren()) {
     strangers_.emplace(child.pid, child.start_time);
   }
-  // Linux 3.4; where it fails, orphans leave the tree as they always did.
+  // Linux 3.4. If it fails, orphans leave the tree, as they do by default.
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   AwaitChild();
 }
 
 WorkerTree::~WorkerTree() {
-  // Of the last to end, the signal may be still on its way.
+  // The last SIGCHLD may still be pending.
   ReapOrphans();
   if (!was_subreaper_) ::prctl(PR_SET_CHILD_SUBREAPER, 0);
 }
 
 void WorkerTree::RemoveWorker(pid_t worker) {
   workers_.erase(worker);
-  // Orphans may have ended behind it.
+  // Dead orphans may have been hidden behind it.
   ReapOrphans();
 }
 
-void WorkerTree::AddStranger(pid_t child) {
+void WorkerTree::ExcludeChild(pid_t child) {
   if (const auto info = ReadProcess(child)) strangers_.emplace(info->pid, info->start_time);
 }
 
@@ -73,8 +76,8 @@ bool WorkerTree::IsAdopted(const ProcessInfo& child) const {
   if (workers_.contains(child.pid) || strangers_.contains({child.pid, child.start_time})) {
     return false;
   }
-  // The first process of a container inherits all orphans there are, also those of people who have
-  // come in from outside. The dead are its to bury; of the living only ours are its business.
+  // The first process of a container inherits all orphans, including those of users who entered it
+  // from outside. It must reap all of them, but only living ones with our mark are ours.
   return self_ != 1 || child.zombie || HasMark(child.pid, AgentMark());
 }
 
@@ -83,22 +86,30 @@ std::vector<ProcessInfo> WorkerTree::Members() const {
       [this](const ProcessInfo& info) { return workers_.contains(info.pid) || IsAdopted(info); });
 }
 
+std::vector<ProcessInfo> WorkerTree::Workers(const std::vector<ProcessInfo>& members) const {
+  std::vector<ProcessInfo> workers;
+  for (const ProcessInfo& info : members) {
+    if (workers_.contains(info.pid)) workers.push_back(info);
+  }
+  return workers;
+}
+
 std::vector<ProcessInfo> WorkerTree::Leftovers() const {
   const auto adopted = [this](const ProcessInfo& info) { return IsAdopted(info); };
   std::vector<ProcessInfo> leftovers = LiveBelow(adopted);
-  // A process whose parent ended while /proc was read may have been seen below a parent that was
-  // not. By now it is a child of ours.
+  // A process whose parent died while /proc was read may have been listed under that parent. By now
+  // it is our child.
   if (leftovers.empty()) leftovers = LiveBelow(adopted);
   return leftovers;
 }
 
 template <typename Predicate>
 std::vector<ProcessInfo> WorkerTree::LiveBelow(Predicate is_root) const {
-  // Roots are children of ours, and often there is none: then the machine's other processes, which
-  // may be thousands, need not be looked at.
+  // Roots are our children, and often there are none: then the machine's other processes, perhaps
+  // thousands, need not be read.
   const std::vector<ProcessInfo> children = ReadOwnChildren();
   if (std::none_of(children.begin(), children.end(), is_root)) return {};
-  // From one and the same look: what loses its parent meanwhile is then below it or a root itself.
+  // From one snapshot: a process that loses its parent meanwhile is then below it or a root itself.
   const std::vector<ProcessInfo> all = ReadProcesses();
   std::set<pid_t> roots;
   for (const ProcessInfo& info : all) {
@@ -111,7 +122,7 @@ std::vector<ProcessInfo> WorkerTree::LiveBelow(Predicate is_root) const {
 
 std::optional<ProcessInfo> WorkerTree::RootOf(pid_t pid) const {
   std::optional<ProcessInfo> info = ReadProcess(pid);
-  // A chain that changes while it is followed ends soon enough, in process 1.
+  // A chain that changes during the walk soon ends at process 1.
   while (info.has_value() && info->parent != self_) info = ReadProcess(info->parent);
   if (!info.has_value() || !(workers_.contains(info->pid) || IsAdopted(*info))) {
     return std::nullopt;
@@ -120,7 +131,7 @@ std::optional<ProcessInfo> WorkerTree::RootOf(pid_t pid) const {
 }
 
 void WorkerTree::Signal(std::initializer_list<int> signals) const {
-  // A process group gets a signal in one piece, whatever its members start meanwhile.
+  // A process group is signalled atomically, whatever its members fork meanwhile.
   for (const int signal : signals) {
     for (const pid_t worker : workers_) ::kill(-worker, signal);
   }
@@ -141,7 +152,7 @@ void WorkerTree::KillLeftovers(std::chrono::milliseconds limit) {
   const auto deadline = std::chrono::steady_clock::now() + limit;
   for (;;) {
     const std::vector<ProcessInfo> leftovers = Leftovers();
-    // Whoever was not among them for being dead already is waited for now.
+    // Reap those that were dead already and so not listed.
     ReapOrphans();
     const auto left =
         std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
@@ -156,10 +167,10 @@ void WorkerTree::KillLeftovers(std::chrono::milliseconds limit) {
 bool WorkerTree::ReapOrphans() {
   bool reaped = false;
   for (;;) {
-    // Only looks: which of our children has ended?
+    // Only peeks: which of our children has exited?
     siginfo_t ended = {};
     if (::waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) != 0 || ended.si_pid == 0) break;
-    // A worker is waited for in a moment, and then we look again.
+    // Its Process waits for a worker soon, and then we look again.
     if (workers_.contains(ended.si_pid)) break;
     const std::optional<ProcessInfo> child = ReadProcess(ended.si_pid);
     if (child.has_value() && IsAdopted(*child)) {
@@ -167,7 +178,7 @@ bool WorkerTree::ReapOrphans() {
       reaped = true;
       continue;
     }
-    // Somebody else's child may stand before ours for as long as its owner likes.
+    // Another owner's dead child may stay in front of ours.
     reaped |= ReapBehindStrangers();
     break;
   }
@@ -192,6 +203,97 @@ void WorkerTree::AwaitChild() {
     const auto on_orphan = on_orphan_;
     on_orphan();
   }));
+}
+
+namespace {
+
+// How often a tree that keeps starting processes is searched again.
+constexpr int kMostLooks = 16;
+
+}  // namespace
+
+SuspendedTree::SuspendedTree(const WorkerTree& tree) {
+  std::set<std::pair<pid_t, std::uint64_t>> seen;
+  bool found_more = true;
+  for (int look = 0; look < kMostLooks && found_more; ++look) {
+    found_more = false;
+    for (const ProcessInfo& member : tree.Members()) {
+      if (!seen.emplace(member.pid, member.start_time).second) continue;
+      found_more = true;
+      const auto state = ReadState(member.pid);
+      if (state.has_value() && state->state == 'T') continue;
+      if (SignalProcess(member, SIGSTOP)) stopped_.push_back(member);
+    }
+  }
+}
+
+void SuspendedTree::Continue() const {
+  for (const ProcessInfo& member : stopped_) SignalProcess(member, SIGCONT);
+}
+
+namespace {
+
+// All signal_sets that wait for the signal share its handler and flags.
+void HearOfStops() {
+  struct sigaction action;
+  if (::sigaction(SIGCHLD, nullptr, &action) != 0) return;
+  action.sa_flags &= ~SA_NOCLDSTOP;
+  ::sigaction(SIGCHLD, &action, nullptr);
+}
+
+// Most SIGCHLDs are for exits, which do not matter here. One call for all children avoids checking
+// each of a thousand workers on every exit.
+bool AnyoneStoppedOrWentOn() {
+  siginfo_t news = {};
+  return ::waitid(P_ALL, 0, &news, WSTOPPED | WCONTINUED | WNOHANG | WNOWAIT) == 0 &&
+         news.si_pid != 0;
+}
+
+}  // namespace
+
+StopWatch::StopWatch(boost::asio::io_context& io, Callbacks callbacks)
+    : callbacks_(std::move(callbacks)), child_news_(io, SIGCHLD) {
+  HearOfStops();
+  AwaitNews();
+}
+
+void StopWatch::Remove(pid_t child) {
+  watched_.erase(child);
+  stopped_.erase(child);
+}
+
+void StopWatch::AwaitNews() {
+  child_news_.async_wait(lifetime_.Guard([this](boost::system::error_code error, int) {
+    if (error) return;
+    AwaitNews();
+    if (!AnyoneStoppedOrWentOn()) return;
+    // A copy, as callbacks may add and remove children.
+    const std::set<pid_t> children = watched_;
+    for (const pid_t child : children) {
+      if (!Look(child)) return;
+    }
+  }));
+}
+
+bool StopWatch::Look(pid_t child) {
+  siginfo_t news = {};
+  if (!watched_.contains(child) ||
+      ::waitid(P_PID, static_cast<id_t>(child), &news, WSTOPPED | WCONTINUED | WNOHANG) != 0 ||
+      news.si_pid != child) {
+    return true;
+  }
+  const base::Lifetime::Watch watch = lifetime_.watch();
+  if (news.si_code == CLD_STOPPED) {
+    if (stopped_.insert(child).second) {
+      // A copy, as the callback may destroy the watch.
+      const auto on_stopped = callbacks_.on_stopped;
+      if (on_stopped) on_stopped(child, news.si_status);
+    }
+  } else if (news.si_code == CLD_CONTINUED && stopped_.erase(child) > 0) {
+    const auto on_continued = callbacks_.on_continued;
+    if (on_continued) on_continued(child);
+  }
+  return !watch.over();
 }
 
 }  // namespace muster::worker

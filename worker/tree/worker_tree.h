@@ -1,5 +1,5 @@
-// Everything that the workers of one group have started, directly or indirectly, wherever it went:
-// into a process group or session of its own, or to another parent when its own had ended.
+// All processes that the workers of one group have started, directly or indirectly, including those
+// that moved to another process group or session, or got another parent when their own exited.
 #pragma once
 
 #include <sys/types.h>
@@ -21,53 +21,57 @@
 
 namespace muster::worker {
 
-// While this object lives, the program is a child subreaper: when a process below it loses its
-// parent, it becomes the program's child instead of leaving the tree. Such adopted orphans are
-// waited for here as they end, each by its pid, so that other parts of the program keep their own
-// children. An adopted orphan is told from those by its session: a worker leads one of its own, and
-// no process can come back into ours.
+// While this object exists, the program is a child subreaper: a process below it that loses its
+// parent becomes the program's child instead of leaving the tree. Such adopted orphans are reaped
+// here by pid, so that other parts of the program keep their own children. They are told apart by
+// their session: a worker leads its own, and no process can enter ours.
 //
-// Nothing polls: the last of the tree to end is always our child, so SIGCHLD tells. Lives on the
-// loop's thread; one object at a time, while workers run.
+// No polling: the last process of the tree to exit is always our child, so SIGCHLD arrives. Lives
+// on the loop's thread; one object at a time, while workers run.
 class WorkerTree {
  public:
-  // Children that the program already has are strangers to the tree, whatever they do. `on_orphan`
-  // is called from the loop after adopted orphans have ended.
+  // The program's existing children are never part of the tree. `on_orphan` is called from the loop
+  // after adopted orphans have exited.
   WorkerTree(boost::asio::io_context& io, std::function<void()> on_orphan);
-  // The program is no longer a subreaper, unless it was one before.
+  // The program stops being a subreaper, unless it was one before.
   ~WorkerTree();
   WorkerTree(const WorkerTree&) = delete;
   WorkerTree& operator=(const WorkerTree&) = delete;
 
-  // A worker that was started, until it has been waited for or given up. The tree never waits for a
-  // worker.
+  // A worker, from its start until it has been waited for or abandoned. The tree never waits for
+  // workers.
   void AddWorker(pid_t worker) { workers_.insert(worker); }
   void RemoveWorker(pid_t worker);
-  // A child that belongs to the program itself, though it leads a session.
-  void AddStranger(pid_t child);
+  // Excludes a child that leads a session but belongs to the program itself.
+  void ExcludeChild(pid_t child);
 
-  // The live processes of the tree: workers, and what came from workers of this group.
+  // The live processes of the tree: workers and their descendants.
   std::vector<ProcessInfo> Members() const;
-  // Those of them that do not descend from a running worker.
+  // Those of `members` that are workers.
+  std::vector<ProcessInfo> Workers(const std::vector<ProcessInfo>& members) const;
+  // Whether a process of the tree was adopted when its parent exited.
+  bool IsOrphan(const ProcessInfo& member) const {
+    return member.parent == self_ && !workers_.contains(member.pid);
+  }
+  // Live processes of the tree that do not descend from a running worker.
   std::vector<ProcessInfo> Leftovers() const;
-  // The worker or adopted orphan that `pid` is, or descends from; nullopt when it is not in the
-  // tree.
+  // The worker or adopted orphan that `pid` is or descends from; nullopt if it is not in the tree.
   std::optional<ProcessInfo> RootOf(pid_t pid) const;
 
-  // Sends the signals, in order, to every process of the tree, once each, including those that are
-  // started meanwhile.
+  // Sends the signals, in order, once to every process of the tree, including those started
+  // meanwhile.
   void Signal(std::initializer_list<int> signals) const;
 
-  // SIGKILL to all leftovers until there are none, for `limit` at most. Blocks: for when the loop
-  // no longer runs.
+  // Kills leftovers until there are none, for at most `limit`. Blocks; for use when the loop no
+  // longer runs.
   void KillLeftovers(std::chrono::milliseconds limit);
 
  private:
   bool IsAdopted(const ProcessInfo& child) const;
-  // The live processes that satisfy the predicate or descend from one that does.
+  // The live processes that satisfy the predicate, and their descendants.
   template <typename Predicate>
   std::vector<ProcessInfo> LiveBelow(Predicate is_root) const;
-  // Waits for adopted orphans that have ended; true when there was one.
+  // Reaps adopted orphans that have exited; true if there were any.
   bool ReapOrphans();
   bool ReapBehindStrangers();
   void AwaitChild();
@@ -76,10 +80,66 @@ class WorkerTree {
   const pid_t session_;
   const bool was_subreaper_;
   const std::function<void()> on_orphan_;
-  // With their start times, as a pid alone may come back as another process.
+  // With start times, as a pid may be reused.
   std::set<std::pair<pid_t, std::uint64_t>> strangers_;
   std::set<pid_t> workers_;
   boost::asio::signal_set child_ended_;
+  base::Lifetime lifetime_;
+};
+
+// The processes of a tree while it is suspended (Ctrl-Z).
+
+// Stops every process of the tree that is not stopped already, and can continue exactly those. May
+// miss some if the tree starts processes faster than they are found. Lives on the loop's thread.
+class SuspendedTree {
+ public:
+  explicit SuspendedTree(const WorkerTree& tree);
+  void Continue() const;
+
+ private:
+  std::vector<ProcessInfo> stopped_;
+};
+
+// Notices when a worker is stopped, by `kill -STOP` or a scheduler that suspends jobs, and when it
+// continues.
+
+// No polling: the kernel sends SIGCHLD to the parent. So it covers the workers themselves, but not
+// their children. A worker held by a debugger does not count as stopped, as the kernel notifies the
+// tracer, not the parent. Never reaps a child.
+//
+// Lives on the loop's thread.
+class StopWatch {
+ public:
+  // Called from the loop, and may destroy the watch. A stop that ends before we look is not
+  // reported.
+  struct Callbacks {
+    std::function<void(pid_t pid, int signal)> on_stopped;
+    std::function<void(pid_t pid)> on_continued;
+  };
+
+  // Create it after a WorkerTree, which disables SIGCHLD for stopped children; this enables it
+  // again.
+  StopWatch(boost::asio::io_context& io, Callbacks callbacks);
+  StopWatch(const StopWatch&) = delete;
+  StopWatch& operator=(const StopWatch&) = delete;
+
+  // `child` must not have been waited for.
+  void Add(pid_t child) { watched_.insert(child); }
+  // Call it before or just after the child is reaped: its pid may be reused.
+  void Remove(pid_t child);
+
+  // The children that are stopped now.
+  const std::set<pid_t>& stopped() const { return stopped_; }
+
+ private:
+  void AwaitNews();
+  // False if the watch is gone.
+  bool Look(pid_t child);
+
+  const Callbacks callbacks_;
+  std::set<pid_t> watched_;
+  std::set<pid_t> stopped_;
+  boost::asio::signal_set child_news_;
   base::Lifetime lifetime_;
 };
 

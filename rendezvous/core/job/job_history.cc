@@ -4,18 +4,18 @@
 #include <string_view>
 #include <utility>
 
-#include "rendezvous/core/limits.h"
+#include "rendezvous/core/values/limits.h"
 
 namespace muster::rendezvous {
 
 namespace {
 
-// Whatever a journal says, no round has begun in the future.
+// No round has begun in the future, whatever a journal says.
 Duration Past(Duration duration) {
   return std::max(duration, Duration::zero());
 }
 
-// As much of it as is kept, without a part of a character.
+// The part that is kept, without cutting a character in two.
 std::string Cut(std::string reason) {
   constexpr std::string_view kEllipsis = "...";
   constexpr std::size_t kMost = limits::kRoundReasonBytes.most;
@@ -132,6 +132,24 @@ HistorySnapshot JobHistory::Describe(TimePoint now) const {
     history.rounds.push_back(std::move(snapshot));
   }
   return history;
+}
+
+LogPlacesOfRound PlacesOf(RoundNumber round, const std::string& reason,
+                          const std::vector<Placement>& members,
+                          const std::vector<AttendeeId>& attendees) {
+  LogPlacesOfRound places{.round = round, .reason = reason, .places = {}};
+  places.places.reserve(members.size());
+  int first_rank = 0;
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    const NodeInfo& node = members[i].node;
+    places.places.push_back({.attendee = attendees[i],
+                             .host = node.host,
+                             .first_rank = first_rank,
+                             .workers = node.slots,
+                             .delivers = node.delivers_logs});
+    first_rank += node.slots;
+  }
+  return places;
 }
 
 }  // namespace muster::rendezvous

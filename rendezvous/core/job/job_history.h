@@ -1,50 +1,52 @@
-// What has become of a job's rounds, for those who look.
+// The history of a job's rounds, for display.
 #pragma once
 
 #include <cstddef>
 #include <deque>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "rendezvous/core/milestone.h"
-#include "rendezvous/core/rank_order.h"
-#include "rendezvous/core/snapshot.h"
-#include "rendezvous/core/types.h"
+#include "rendezvous/core/values/limits.h"
+#include "rendezvous/core/values/progress.h"
+#include "rendezvous/core/values/record.h"
+#include "rendezvous/core/values/snapshot.h"
+#include "rendezvous/core/values/types.h"
 
 namespace muster::rendezvous {
 
-// Nothing is decided by it. Keeps the last kMost rounds. Deterministic; owned by the Job.
+// No decision depends on it. Keeps the last kMost rounds. Deterministic; owned by the Job.
 //
-// A round is productive from when all its workers have started until what ended it happened, as far
-// as that is known, or else until it is over. What its workers have done since they last saved is
-// lost nonetheless: that nobody tells here.
+// A round is productive from the start of its last worker until the event that ended it, as far as
+// that is known, or else until it is over. Work since the workers' last checkpoint is lost as well,
+// but is not reported here.
 class JobHistory {
  public:
   static constexpr std::size_t kMost = 64;
 
-  // The job is there from `now` on, and so is its round `round`.
+  // The job and its round `round` exist from `now` on.
   JobHistory(RoundNumber round, TimePoint now) : begun_(now) { Open(round, now); }
-  // What Describe told, as if no time had passed since; a round that runs is to be told by Run
-  // again. Where that is of another round than `round`
-  // the history begins anew.
+  // Continues from what Describe returned, as if no time had passed since; Run must be called again
+  // for a round that runs. If `told` is about another round than `round`, the history starts over.
   JobHistory(const HistorySnapshot& told, RoundNumber round, TimePoint now);
 
   // The current round's members have their ranks.
   RoundStarted Start(const std::vector<Placement>& members, TimePoint now);
-  // A worker with that rank has failed in it; negative: which one is not known. The first counts.
+  // A worker with that rank has failed in the round; negative: rank unknown. Only the first counts.
   void Fail(int rank);
   // All workers of the current round have started.
   RoundRuns Run(TimePoint now);
-  // It is over, and `next` opens. What ended it happened so long ago; nullopt: nothing has failed.
+  // The round is over, and `next` opens. `detected`: how long ago the event happened that ended it;
+  // nullopt: nothing has failed.
   RoundOver End(RoundEnd why, std::string reason, RoundNumber next,
                 std::optional<Duration> detected, TimePoint now);
-  // The job has a verdict, and no time passes for it any more.
+  // The job has a verdict, and its clock stops.
   void Finish(std::optional<Duration> detected, TimePoint now);
 
   // Whether the current round has started.
   bool started() const { return rounds_.back().started.has_value(); }
-  // How long the current round has run; before it has started: how long it has gathered.
+  // How long the current round has run, or has gathered if it has not started.
   Duration AgeOfRound(TimePoint now) const;
   HistorySnapshot Describe(TimePoint now) const;
 
@@ -63,17 +65,66 @@ class JobHistory {
   };
 
   void Open(RoundNumber round, TimePoint now);
-  // The part of the job's time, until its verdict, in which rounds were productive.
+  // The time before the verdict in which rounds were productive.
   Duration Productive(TimePoint now) const;
   // How long the current round was productive, if it ends now.
   Duration CurrentlyProductive(std::optional<Duration> detected, TimePoint now) const;
 
   TimePoint begun_;
   bool any_started_ = false;
-  Duration productive_{};                // of the rounds that are over
-  std::optional<TimePoint> down_since_;  // the last round that ran in full was over
+  Duration productive_{};                // in rounds that are over
+  std::optional<TimePoint> down_since_;  // the end of the last round in which all workers ran
   std::optional<TimePoint> finished_;
   std::deque<Entry> rounds_;
+};
+
+// Which node ran which ranks of a job in its last rounds: its agent keeps their output.
+
+// A node's place in a round that has started.
+struct LogPlace {
+  AttendeeId attendee = 0;
+  std::string host;
+  int first_rank = 0;
+  int workers = 0;
+  // Its agent can deliver their output (NodeInfo).
+  bool delivers = false;
+};
+
+struct LogPlacesOfRound {
+  RoundNumber round = kNoRound;
+  // Why the round before was over; empty: this is the first.
+  std::string reason;
+  // In rank order.
+  std::vector<LogPlace> places;
+};
+
+// The places of the round's members, in order of group rank; `attendees` are theirs, 0 where one
+// has left.
+LogPlacesOfRound PlacesOf(RoundNumber round, const std::string& reason,
+                          const std::vector<Placement>& members,
+                          const std::vector<AttendeeId>& attendees);
+
+// No decision depends on it, and it is not in the journal, as with JobHistory: after a restart of
+// the daemon only the current round is known. Deterministic; owned by the Job.
+class LogPlaces {
+ public:
+  void Start(LogPlacesOfRound round) {
+    rounds_.push_back(std::move(round));
+    if (rounds_.size() > limits::kLogRounds.most) rounds_.pop_front();
+  }
+
+  // The known rounds, the latest last.
+  const std::deque<LogPlacesOfRound>& rounds() const { return rounds_; }
+  // The first later round; null: there is none yet.
+  const LogPlacesOfRound* FindAfter(RoundNumber round) const {
+    for (const LogPlacesOfRound& known : rounds_) {
+      if (known.round > round) return &known;
+    }
+    return nullptr;
+  }
+
+ private:
+  std::deque<LogPlacesOfRound> rounds_;
 };
 
 }  // namespace muster::rendezvous

@@ -1,51 +1,120 @@
-// How far the ranks of a job's current round have come.
+// The progress of the ranks of a job's current round.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "rendezvous/core/job/stragglers.h"
-#include "rendezvous/core/progress.h"
-#include "rendezvous/core/snapshot.h"
-#include "rendezvous/core/types.h"
+#include "rendezvous/core/values/messages.h"
+#include "rendezvous/core/values/progress.h"
+#include "rendezvous/core/values/snapshot.h"
+#include "rendezvous/core/values/types.h"
 
 namespace muster::rendezvous {
 
-// What is wrong with a node's ranks, for the log: "says: rank 3 was stopped by SIGSTOP".
-std::string InWords(const std::vector<TroubleSnapshot>& troubles);
+// Which ranks of a job are slower than the others, and in what phase.
 
-// No journal has it: agents tell all that they know when they come back. Deterministic; owned by
-// the Job, which knows whose ranks are which.
+// A change found in one rank by a look at all ranks.
+struct StragglerChange {
+  int rank = 0;
+  // True: it has become a straggler; false: it no longer is one.
+  bool begins = false;
+  // Its own time for a step and the median's, in seconds.
+  double own = 0;
+  double median = 0;
+  double slower = 0;  // as a share of the median
+  // The phase that contributes most, its time and the median's. Set if it begins.
+  std::string phase;
+  double in_phase = 0;
+  double median_in_phase = 0;
+  // How long it was a straggler. Set if it ends.
+  Duration lasted{};
+};
+
+// One sentence per change, "rank 3 on host b is a straggler, ...", and if there are many, one that
+// counts the rest. `host_of` returns the host of a rank.
+std::vector<Notice> ExplainAll(const std::vector<StragglerChange>& changes,
+                               const std::function<const std::string&(int rank)>& host_of);
+
+// A rank is a straggler when its own time of a step (OwnSeconds) is longer than the median rank's
+// by more than the threshold, three times in a row that it reports new steps; it stops being one
+// when it is slower by less than half the threshold as often. Ranks report medians, so no single
+// step makes a straggler. Differences below 5 ms count as none.
+//
+// With an even number of ranks the median is the shorter of the two in the middle, so of two ranks
+// it is the faster one. A rank that reports nothing new keeps its status.
+//
+// Deterministic; owned by JobProgress.
+class Stragglers {
+ public:
+  // 0: no rank is ever a straggler.
+  explicit Stragglers(double threshold) : threshold_(threshold) {}
+
+  // The last report of each rank, by rank.
+  using Ranks = std::map<int, RankProgress>;
+
+  // Judges the ranks that have reported new steps since the last look.
+  std::vector<StragglerChange> Look(const Ranks& ranks, TimePoint now);
+
+  // nullopt: the rank is not a straggler.
+  std::optional<Straggling> Find(int rank, TimePoint now) const;
+
+  // Another round begins.
+  void Clear() { judged_.clear(); }
+
+ private:
+  struct Judged {
+    std::int64_t timed_steps = 0;    // as of the last judgement
+    int against = 0;                 // consecutive looks that contradict its status
+    std::optional<TimePoint> since;  // set while it is a straggler
+    double slower = 0;
+    std::string phase;
+  };
+  struct Medians;  // of all judged ranks
+
+  std::optional<StragglerChange> Judge(int rank, const RankProgress& told, Medians& medians,
+                                       TimePoint now);
+
+  const double threshold_;
+  std::map<int, Judged> judged_;
+};
+
+// The problems of a node's ranks, for the log: "says: rank 3 was stopped by SIGSTOP".
+std::string FormatTroubles(const std::vector<TroubleSnapshot>& troubles);
+
+// Not in the journal: agents report everything again when they come back. Deterministic; owned by
+// the Job, which maps ranks to nodes.
 class JobProgress {
  public:
   // `threshold`: JobSettings::straggler_threshold.
   explicit JobProgress(double threshold) : stragglers_(threshold) {}
 
-  // The ranks of the node whose first rank is `first_rank`, and of which it has `slots`, tell. Who
-  // has become a straggler by that, and who no longer is one: at most twice in a second it is
-  // looked at all.
+  // A report about the ranks of the node whose first rank is `first_rank` and which has `slots` of
+  // them. Returns the ranks that have become stragglers or no longer are; all ranks are looked at
+  // no more than twice a second.
   std::vector<StragglerChange> Hear(const std::vector<RankProgress>& ranks, int first_rank,
                                     int slots, TimePoint now);
 
-  // Of the ranks of that node that have told anything, in order.
+  // The ranks of that node that have reported, in order.
   std::vector<RankSnapshot> Describe(int first_rank, int slots, TimePoint now) const;
 
-  // All that is wrong with ranks of that node, as its agent says. What is of no rank of its is left
-  // out, as is what is beyond the limit. True: it is not what was said before.
+  // All current problems of that node's ranks, as reported by its agent. Drops those of ranks it
+  // does not have, and those beyond the limit. True: they differ from the last report.
   bool HearTroubles(std::vector<RankTrouble> troubles, int first_rank, int slots, TimePoint now);
 
-  // Of the ranks of that node.
+  // For the ranks of that node.
   std::vector<TroubleSnapshot> DescribeTroubles(int first_rank, TimePoint now) const;
 
-  // No rank has told of a step in this round.
+  // True if no rank has reported a step in this round.
   bool empty() const { return ranks_.empty(); }
-  // The round is over, and nothing is known of the next.
+  // The round is over; nothing is known about the next.
   void Clear();
 
  private:
-  // What was told, with `ago` as it was then.
+  // Reports, with `ago` as received.
   Stragglers::Ranks ranks_;
   std::map<int, TimePoint> last_beats_;
   struct Trouble {

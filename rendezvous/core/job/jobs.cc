@@ -1,11 +1,106 @@
 #include "rendezvous/core/job/jobs.h"
 
 #include <algorithm>
+#include <iterator>
+#include <string>
 #include <utility>
+#include <vector>
 
-#include "base/earliest.h"
+#include "base/durations.h"
+#include "base/text.h"
 
 namespace muster::rendezvous {
+
+std::optional<std::string> EndedJobs::Add(JobRecord ended, TimePoint workers_gone_by,
+                                          TimePoint now) {
+  const std::string run_id = ended.run_id;
+  // Journals of older releases do not say when: before all others, then.
+  const TimePoint at = ended.history.ended_ago ? now - *ended.history.ended_ago : TimePoint::min();
+  if (const auto last = jobs_.find(run_id); last != jobs_.end()) {
+    in_order_.erase(last->second.place);
+    workers_gone_by = std::max(workers_gone_by, last->second.workers_gone_by);
+  }
+  const Place place{at, next_number_++};
+  in_order_[place] = run_id;
+  jobs_[run_id] = {std::move(ended), workers_gone_by, now, place};
+  if (in_order_.size() > kShown) {
+    const auto first_shown = std::prev(in_order_.end(), kShown);
+    jobs_[std::prev(first_shown)->second].record.history.rounds.clear();
+    // A journal lists jobs in any order: this one may have ended long before the shown ones.
+    if (place < first_shown->first) jobs_[run_id].record.history.rounds.clear();
+  }
+  if (jobs_.size() <= capacity_) return std::nullopt;
+  std::string oldest = in_order_.extract(in_order_.begin()).mapped();
+  jobs_.erase(oldest);
+  return oldest;
+}
+
+void EndedJobs::BeginToServe(TimePoint now) {
+  for (auto& [run_id, ended] : jobs_) {
+    if (ended.workers_gone_by > ended.recorded) ended.workers_gone_by += now - ended.recorded;
+  }
+}
+
+const Verdict* EndedJobs::FindVerdict(std::string_view run_id, Incarnation incarnation) const {
+  const auto ended = jobs_.find(run_id);
+  if (ended == jobs_.end() || ended->second.record.incarnation != incarnation) return nullptr;
+  return &*ended->second.record.verdict;
+}
+
+std::optional<TimePoint> EndedJobs::WorkersGoneBy(std::string_view run_id) const {
+  const auto ended = jobs_.find(run_id);
+  if (ended == jobs_.end()) return std::nullopt;
+  return ended->second.workers_gone_by;
+}
+
+std::optional<JobRecord> EndedJobs::Record(std::string_view run_id, TimePoint now) const {
+  const auto ended = jobs_.find(run_id);
+  if (ended == jobs_.end()) return std::nullopt;
+  JobRecord record = ended->second.record;
+  record.history = History(ended->second, now);
+  // A job that has lost no node has the earliest of all times, from which `now` cannot be
+  // subtracted.
+  const TimePoint gone_by = ended->second.workers_gone_by;
+  record.workers_gone_in = gone_by > now ? gone_by - now : Duration::zero();
+  return record;
+}
+
+std::vector<JobSnapshot> EndedJobs::Describe(TimePoint now) const {
+  std::vector<JobSnapshot> snapshots;
+  for (auto each = in_order_.rbegin(); each != in_order_.rend() && snapshots.size() < kShown;
+       ++each) {
+    snapshots.push_back(Snapshot(jobs_.at(each->second), now));
+  }
+  return snapshots;
+}
+
+std::optional<JobSnapshot> EndedJobs::Describe(std::string_view run_id, TimePoint now) const {
+  const auto ended = jobs_.find(run_id);
+  if (ended == jobs_.end()) return std::nullopt;
+  JobSnapshot snapshot = Snapshot(ended->second, now);
+  snapshot.failure = ended->second.record.verdict->root_cause;
+  return snapshot;
+}
+
+HistorySnapshot EndedJobs::History(const Ended& ended, TimePoint now) {
+  HistorySnapshot history = ended.record.history;
+  history.Pass(now - ended.recorded);
+  return history;
+}
+
+JobSnapshot EndedJobs::Snapshot(const Ended& ended, TimePoint now) {
+  const Verdict& verdict = *ended.record.verdict;
+  JobSnapshot snapshot{.run_id = ended.record.run_id,
+                       .state = JobState::kEnded,
+                       .round = std::max(0, verdict.rounds - 1),
+                       .sentence = verdict.sentence,
+                       .settings = ended.record.settings,
+                       .restart_count = verdict.restarts,
+                       .outcome = verdict.kind};
+  snapshot.SetHistory(History(ended, now));
+  if (!snapshot.rounds.empty()) snapshot.round = snapshot.rounds.back().number;
+  return snapshot;
+}
 
 Job* Jobs::Find(std::string_view run_id) const {
   const auto found = jobs_.find(run_id);
@@ -32,7 +127,7 @@ void Jobs::Forget(Job& job, TimePoint now) {
 
 void Jobs::RememberEnd(JobRecord ended, TimePoint workers_gone_by, TimePoint now) {
   const std::optional<std::string> oldest = ended_.Add(std::move(ended), workers_gone_by, now);
-  // The journal has it under its name, unless that is another job's by now.
+  // Removes it from the journal, unless another job has that name by now.
   if (oldest && !jobs_.contains(*oldest)) outbox_->forgotten_jobs.push_back(*oldest);
 }
 
@@ -67,7 +162,14 @@ std::optional<TimePoint> Jobs::NextDeadline() const {
 
 std::vector<JobSnapshot> Jobs::Describe(TimePoint now) const {
   std::vector<JobSnapshot> snapshots;
-  for (const auto& [run_id, job] : jobs_) snapshots.push_back(job->Describe(now));
+  std::vector<std::pair<std::string, const Job*>> order;
+  for (const auto& [run_id, job] : jobs_) {
+    order.emplace_back("", job.get());
+    base::AppendNatural(run_id, &order.back().first);
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (const auto& [key, job] : order) snapshots.push_back(job->Describe(now));
   for (JobSnapshot& ended : ended_.Describe(now)) {
     if (!jobs_.contains(ended.run_id)) snapshots.push_back(std::move(ended));
   }

@@ -1,7 +1,15 @@
 #include "rendezvous/core/job/roster.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <string_view>
 #include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "rendezvous/core/values/key_map.h"
 
 namespace muster::rendezvous {
 
@@ -93,6 +101,136 @@ std::vector<NodeSnapshot> Roster::Describe(const std::vector<Placement>& members
     return place(a) < place(b);
   });
   return nodes;
+}
+
+namespace {
+
+// The running totals of a role while ranks are assigned.
+struct Role {
+  int size = 0;
+  int next_rank = 0;
+};
+
+// Of all members, each once.
+std::vector<std::string> AddressesOf(const std::vector<Placement>& members) {
+  std::vector<std::string> addresses;
+  addresses.reserve(members.size());
+  absl::flat_hash_set<std::string_view, KeyHash, std::equal_to<>> known;
+  known.reserve(members.size());
+  const auto add = [&](const std::string& address) {
+    if (known.insert(address).second) addresses.push_back(address);
+  };
+  for (const Placement& member : members) {
+    add(member.node->address);
+    for (const std::string& address : member.node->addresses) add(address);
+  }
+  return addresses;
+}
+
+}  // namespace
+
+std::vector<std::shared_ptr<const Directive>> MakeAssignments(
+    const RoundFacts& facts, const std::vector<Placement>& members) {
+  if (members.empty()) return {};
+  std::map<std::string_view, Role> roles;
+  int world_size = 0;
+  for (const Placement& member : members) {
+    roles[member.node->role].size += member.node->slots;
+    world_size += member.node->slots;
+  }
+
+  const NodeInfo& first = members.front().node;
+  // Filled in for each node in turn.
+  Assignment assignment{.run_id = facts.run_id,
+                        .incarnation = facts.incarnation,
+                        .round = facts.round,
+                        .group_world_size = static_cast<int>(members.size()),
+                        .world_size = world_size,
+                        .master_addr = first.address,
+                        .master_port = first.master_port,
+                        .agent_store = first.serves_store,
+                        .store_tunnel = facts.store_tunnel,
+                        .member_addresses = AddressesOf(members),
+                        .restart_count = facts.restart_count,
+                        .max_restarts = facts.max_restarts};
+  std::vector<std::shared_ptr<const Directive>> assignments;
+  assignments.reserve(members.size());
+  int next_rank = 0;
+  for (const Placement& member : members) {
+    Role& role = roles[member.node->role];
+    assignment.group_rank = member.group_rank;
+    assignment.base_rank = next_rank;
+    assignment.role_base_rank = role.next_rank;
+    assignment.role_world_size = role.size;
+    assignment.rank_reason = member.reason;
+    assignments.push_back(std::make_shared<const Directive>(assignment));
+    assignment.member_addresses.clear();
+    next_rank += member.node->slots;
+    role.next_rank += member.node->slots;
+  }
+  return assignments;
+}
+
+const Placement& MemberWith(int rank, const std::vector<Placement>& members) {
+  int first_rank = 0;
+  for (const Placement& member : members) {
+    first_rank += member.node->slots;
+    if (rank < first_rank) return member;
+  }
+  std::abort();
+}
+
+namespace {
+
+constexpr char kAdvice[] = "; give each node a --node-rank of its own";
+
+}  // namespace
+
+std::string ContestedRank::Question() const {
+  return absl::StrCat("node rank ", rank, " of job '", run_id, "' is node ", holder,
+                      "'s; this node waits until it is known whether that one is still there");
+}
+
+std::string ContestedRank::Refusal() const {
+  return absl::StrCat("node rank ", rank, " of job '", run_id, "' is node ", holder,
+                      "'s already, and node ", newcomer, " asks for it, too", kAdvice);
+}
+
+std::string ContestedRank::Warning() const {
+  return absl::StrCat("node ", newcomer, " was refused: it asked for node rank ", rank,
+                      ", which this node has", kAdvice);
+}
+
+std::string ContestedRank::Clash() const {
+  return absl::StrCat("nodes ", holder, " and ", newcomer, " both have node rank ", rank, kAdvice);
+}
+
+void RankContests::Open(AgentId newcomer, const JoinRequest& request, AttendeeId holder) {
+  contests_[newcomer] = {request, holder};
+}
+
+void RankContests::Witness(AttendeeId holder, const KeepAlive& beat) {
+  for (auto& [newcomer, contest] : contests_) {
+    if (contest.holder != holder) continue;
+    if (!contest.answered) {
+      contest.answered = beat.number;
+    } else if (beat.heard >= *contest.answered) {
+      contest.holder_lives = true;
+    }
+  }
+}
+
+std::optional<RankContests::Decided> RankContests::TakeDecided(AgentId last, HolderOf holder_of) {
+  for (auto at = contests_.upper_bound(last); at != contests_.end(); ++at) {
+    auto& [newcomer, contest] = *at;
+    const bool stands = holder_of(contest.request) == contest.holder;
+    if (stands && !contest.holder_lives) continue;
+    Decided decided{newcomer, std::move(contest.request)};
+    if (stands) decided.holder = contest.holder;
+    contests_.erase(at);
+    return decided;
+  }
+  return std::nullopt;
 }
 
 }  // namespace muster::rendezvous

@@ -5,8 +5,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/phrases.h"
-#include "rendezvous/core/phrases.h"
+
+#include "base/check.h"
+#include "base/text.h"
+#include "rendezvous/core/values/phrases.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -23,7 +25,7 @@ KeyMap<int> RanksOf(const std::vector<Round::Returning>& nodes) {
   return ranks;
 }
 
-// "a, b, c and 9,997 more": what `name` says of each. Names no more than are shown.
+// "a, b, c and 9,997 more": `name` of each item. Names no more than are shown elsewhere.
 template <typename Items, typename Name>
 std::string ShortListOf(const Items& items, const Name& name) {
   std::vector<std::string> first;
@@ -44,6 +46,7 @@ Round::Round(RoundNumber number, const JobSettings& settings,
       earliest_(earliest),
       previous_ranks_(RanksOf(returning)),
       held_(earliest > opened) {
+  MUSTER_CHECK(settings_.min_nodes >= 1 && settings_.min_nodes <= settings_.max_nodes);
   joined_.reserve(returning.size());
   WaitFor(returning);
 }
@@ -176,6 +179,7 @@ bool Round::StopWaitingFor(std::string_view node_id, TimePoint now) {
   if (found == outstanding_ids_.end()) return false;
   outstanding_.erase(found->second);
   outstanding_ids_.erase(found);
+  MUSTER_CHECK(outstanding_.size() == outstanding_ids_.size());
   // The time that the last round's workers took to end is nobody's fault who is to join this one.
   if (outstanding_.empty()) gives_up_ = std::max(gives_up_, now + settings_.join_timeout);
   return true;
@@ -190,6 +194,8 @@ void Round::Admit(const SharedNode& node) {
   const auto previous = previous_ranks_->find(node->node_id);
   joined_.emplace_back(node, previous == previous_ranks_->end() ? -1 : previous->second);
   joined_ids_.insert(node->node_id);
+  // Nobody has two places.
+  MUSTER_CHECK(joined_ids_.size() == joined_.size());
 }
 
 void Round::PromoteSpares() {
@@ -210,7 +216,7 @@ void Round::Settle(TimePoint now) {
     Complete();
     return;
   }
-  // While a place is kept it is known who is coming; the last call begins when none is any more.
+  // While a place is kept, it is known which node is coming; the last call starts when no place is.
   if (!outstanding_.empty()) {
     last_call_ends_.reset();
   } else if (!last_call_ends_) {
@@ -219,7 +225,13 @@ void Round::Settle(TimePoint now) {
 }
 
 void Round::Complete() {
+  MUSTER_CHECK(state_ == State::kGathering);
+  // No worker of the round before may still run.
+  MUSTER_CHECK(outstanding_.empty() && !held_);
+  MUSTER_CHECK(static_cast<int>(joined_.size()) >= settings_.min_nodes);
+  MUSTER_CHECK(static_cast<int>(joined_.size()) <= settings_.max_nodes);
   members_ = OrderRanks(std::exchange(joined_, {}));
+  MUSTER_CHECK(members_.size() == joined_ids_.size());
   state_ = State::kComplete;
   last_call_ends_.reset();
 }
@@ -244,9 +256,8 @@ std::string Round::Explain(TimePoint now) const {
       absl::StrCat(in, " of ", wanted, (max == 1 ? " node is here" : " nodes are here"),
                    in == 0 ? "" : absl::StrCat(" (", ShortListOf(joined_, host), ")"));
   if (state_ == State::kTimedOut) {
-    return absl::StrCat(name, " did not come together within ",
-                        base::Seconds(settings_.join_timeout), ": ", here,
-                        MissingHints(joined_, max));
+    return absl::StrCat(name, " was not complete within ", base::Seconds(settings_.join_timeout),
+                        ": ", here, MissingHints(joined_, max));
   }
 
   if (!outstanding_.empty()) {
@@ -269,9 +280,9 @@ std::string Round::Explain(TimePoint now) const {
 
 std::string Round::ExplainSpare() const {
   const size_t in = state_ == State::kComplete ? members_.size() : settings_.max_nodes;
-  return absl::StrCat("round ", number_, " has ", base::Count(in, "node"),
-                      ", the most it may have; this node is a spare and takes the place of the "
-                      "first node that is lost");
+  return absl::StrCat(
+      "round ", number_, " has ", base::Count(in, "node"),
+      ", its maximum; this node is a spare and replaces the first node that is lost");
 }
 
 }  // namespace muster::rendezvous

@@ -49,7 +49,7 @@ function drawRanks(job) {
   }
   grid.querySelectorAll('small').forEach((state, at) => {
     const node = job.nodes[at];
-    state.textContent = node.state + (node.state_seconds === null ? '' : ' for ' + duration(node.state_seconds));
+    state.textContent = node.state + (node.state_seconds === null ? '' : ' for ' + elapsed(node.state_seconds + passed()));
   });
   setText('who', rankInWords(job));
 }
@@ -63,11 +63,12 @@ function rankInWords(job) {
   const told = node.ranks.find((one) => one.rank === rank);
   const rounds = job.rounds.filter((round) => round.failed_rank === rank).map((round) => round.round);
   return ['rank ' + rank + ' on ' + node.host + ', local rank ' + place + ': ' + node.state +
-      (node.state_seconds === null ? '' : ' for ' + duration(node.state_seconds)),
+      (node.state_seconds === null ? '' : ' for ' + elapsed(node.state_seconds + passed())),
     ...(told && told.step !== null ? ['step ' + told.step] : []),
-    ...(told ? ['told ' + duration(told.beat_seconds_ago) + ' ago'] : []),
-    ...(told && told.straggler ? [slowness(told.straggler)] : []),
-    ...node.troubles.filter((trouble) => trouble.rank === rank).map((trouble) => trouble.what + ' ' + duration(trouble.for_seconds) + ' ago'),
+    ...(told ? ['beat ' + elapsed(told.beat_seconds_ago + passed()) + ' ago'] : []),
+    ...(told && told.straggler ? ['straggler ' + Math.round(100 * told.straggler.slower) + ' % slower, most in ' + told.straggler.phase +
+      ', for ' + elapsed(told.straggler.for_seconds + passed())] : []),
+    ...node.troubles.filter((trouble) => trouble.rank === rank).map((trouble) => trouble.what + ' ' + elapsed(trouble.for_seconds + passed()) + ' ago'),
     ...(rounds.length ? ['was the first to fail in round ' + rounds.join(', ')] : [])].join('; ');
 }
 

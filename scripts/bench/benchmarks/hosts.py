@@ -23,10 +23,10 @@ QUICK_SIZES = (2, 4)
 WORKERS = 2  # on each host
 HYDRA, MPIRUN, PDSH = "mpiexec.hydra", "mpirun", "pdsh"
 FIRST, SENT = "muster, first", "muster, sent"
-ALONE = "--ssh-persist=0"  # with connections of its own
+ALONE = "--ssh-control-persist=0"  # with connections of its own
 FAN_OUTS = (64, 4, 2)
 DEADLINE_S = 120
-# Of the machines with a processor of their own: together no more than two processors.
+# The CPU share of each machine with a CPU of its own: at most two CPUs together.
 SHARE = 0.1
 SLOW_SIZES = (4, 16)
 SLOW_ROUNDS = 2
@@ -40,14 +40,14 @@ that is none of them. Each host gets {WORKERS} workers, which end when all worke
 (test/bench/launch/meeting_worker.cc). Both times run from just before the launcher's process is started: until the
 last worker's first instruction, and until the launcher has been waited for. "{results.OURS}" is a command that
 follows another to the same hosts within a minute, as it does when a job is started again: ssh has kept the
-connections (--ssh-persist). "{FIRST}" is one that none was kept for, as for everybody else. "{SENT}" is such a first
-one on hosts that do not have Muster, with empty caches: each is sent the program. pdsh is the floor: one ssh for each
-host, all at once, and a shell that starts the workers; it does nothing else. mpiexec.hydra and mpirun start nothing
-but these workers, which are no MPI programs. Nobody but Muster keeps connections by itself; where ssh's configuration
-says so they are kept for everybody, which is a case of its own; by fan-out, and with processors of their own, nobody
-keeps any. All hosts share this machine's processors. So that a host's own processor can be seen, the last cases give
-every host, and the machine where the command is typed, a control group with {SHARE:g} of a processor: machines that
-are {1 / SHARE:g} times slower, but each for itself."""
+connections (--ssh-control-persist). "{FIRST}" is one that none was kept for, as for everybody else. "{SENT}" is such a
+first one on hosts that do not have Muster, with empty caches: each is sent the program. pdsh is the floor: one ssh
+for each host, all at once, and a shell that starts the workers; it does nothing else. mpiexec.hydra and mpirun start
+nothing but these workers, which are no MPI programs. Nobody but Muster keeps connections by itself; where ssh's
+configuration says so they are kept for everybody, which is a case of its own; by fan-out, and with processors of
+their own, nobody keeps any. All hosts share this machine's processors. So that a host's own processor can be seen,
+the last cases give every host, and the machine where the command is typed, a control group with {SHARE:g} of a
+processor: machines that are {1 / SHARE:g} times slower, but each for itself."""
 
 
 def commands(cluster: ssh_cluster.Cluster) -> dict[str, Callable[[int, list[str]], list[str]]]:

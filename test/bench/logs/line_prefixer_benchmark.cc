@@ -4,8 +4,7 @@
 
 #include <benchmark/benchmark.h>
 
-#include "worker/output/line_prefix.h"
-#include "worker/output/line_prefixer.h"
+#include "worker/output/lines.h"
 
 namespace muster::worker {
 namespace {

@@ -1,6 +1,6 @@
 #include "test/bench/rendezvous/daemon_at.h"
 
-#include "rendezvous/identity/token_file.h"
+#include "rendezvous/identity/token.h"
 #include "rendezvous/net/credentials.h"
 #include "rendezvous/net/endpoint.h"
 

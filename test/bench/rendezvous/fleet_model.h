@@ -2,12 +2,12 @@
 // cost than one machine can hold processes for.
 #pragma once
 
-#include "rendezvous/core/types.h"
+#include "rendezvous/core/values/types.h"
 
 namespace muster::rendezvous::bench {
 
 // The decisions are those of the Coordinator itself, and take as long as it takes to make them
-// here. What gRPC and TLS cost is given, as it was measured (docs/scale.md). The daemon has one
+// here. What gRPC and TLS cost is given, as it was measured (docs/standby.md). The daemon has one
 // processor, and so has each aggregator; what waits for one is served in order of arrival. Agents
 // cost nothing.
 struct FleetModel {

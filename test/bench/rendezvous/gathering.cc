@@ -33,12 +33,12 @@ class Gathering::Agent final : public RendezvousClient::Listener {
     client_->Join(request);
   }
   void Fail() {
-    client_->WorkersExited(
-        round_, {.failure = WorkerFailure{.exit_code = 1, .what = "exited with code 1"}});
+    client_->Say(WorkersExited{
+        round_, {.failure = WorkerFailure{.exit_code = 1, .what = "exited with code 1"}}});
   }
-  void WorkersStarted() { client_->WorkersStarted(round_); }
+  void WorkersStarted() { client_->Say(rendezvous::WorkersStarted{round_}); }
   void Leave() {
-    client_->WorkersExited(round_, {.succeeded = true});
+    client_->Say(WorkersExited{round_, {.succeeded = true}});
     client_->Leave("", [this] { ++gathering_.left_; });
   }
 

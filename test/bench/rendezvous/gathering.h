@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "rendezvous/client/rendezvous_client.h"
-#include "rendezvous/core/types.h"
+#include "rendezvous/core/values/types.h"
 
 namespace muster::rendezvous::bench {
 

@@ -12,7 +12,7 @@
 #include <boost/asio/read.hpp>
 #include <boost/asio/write.hpp>
 
-#include "rendezvous/pages/loop_turns.h"
+#include "rendezvous/server/daemon_figures.h"
 
 namespace muster::rendezvous {
 namespace {

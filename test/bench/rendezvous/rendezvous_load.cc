@@ -11,7 +11,7 @@
 
 #include "rendezvous/client/grpc_client.h"
 #include "rendezvous/client/in_process_client.h"
-#include "rendezvous/server.h"
+#include "rendezvous/server/server.h"
 #include "test/bench/rendezvous/daemon_at.h"
 #include "test/bench/rendezvous/gathering.h"
 #include "test/bench/rendezvous/loop.h"
@@ -59,7 +59,7 @@ int Main(int argc, char** argv) {
   if (endpoint.empty()) {
     Server server(io);
     Gathering gathering(run_id, agents, [&](RendezvousClient::Listener& listener) {
-      return std::make_unique<InProcessClient>(io, server.driver(), listener);
+      return std::make_unique<InProcessClient>(io, server.daemon_loop(), listener);
     });
     Rendezvous(io, gathering);
   } else {

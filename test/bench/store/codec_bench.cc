@@ -5,7 +5,7 @@
 
 #include <benchmark/benchmark.h>
 
-#include "rendezvous/fronts/tcpstore_codec.h"
+#include "rendezvous/wire/tcpstore_codec.h"
 
 namespace muster::rendezvous {
 namespace {

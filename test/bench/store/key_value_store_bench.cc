@@ -7,7 +7,7 @@
 
 #include <benchmark/benchmark.h>
 
-#include "rendezvous/core/key_value_store.h"
+#include "rendezvous/core/job/key_value_store.h"
 
 namespace muster::rendezvous {
 namespace {

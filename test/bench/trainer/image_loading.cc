@@ -7,11 +7,11 @@
 #include <memory>
 #include <vector>
 
-#include "trainer/data/datasets/generated.h"
-#include "trainer/data/datasets/image_dataset.h"
-#include "trainer/data/loading/image_gather.h"
-#include "trainer/data/loading/permutation.h"
-#include "trainer/worker/process_setup.h"
+#include "trainer/data/datasets.h"
+#include "trainer/data/samples/image_samples.h"
+#include "trainer/data/samples/image_sets.h"
+#include "trainer/data/samples/sample_order.h"
+#include "trainer/runtime/process_setup.h"
 
 namespace muster::trainer {
 namespace {

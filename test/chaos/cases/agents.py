@@ -7,7 +7,7 @@ from pathlib import Path
 
 from case import Goals, case
 from processes import now, wait_for
-from trial import ELASTIC, NODES, SURVIVORS, Trial
+from trial import ELASTIC, NO_LEFTOVERS, NODES, SURVIVORS, Trial
 
 _WITHOUT_SYSCALL = str(Path(__file__).parent.parent / "without_syscall.py")
 _CLOSE_RANGE = "436"  # The same number on every architecture (Linux 5.9).
@@ -24,7 +24,7 @@ _CLOSE_RANGE = "436"  # The same number on every architecture (Linux 5.9).
     shows="node node3 was lost: its agent died, and so did its workers",
 )
 def agent_killed(trial: Trial) -> None:
-    trial.start_job(nnodes=ELASTIC, worker_env={"CHAOS_ESCAPE": "1"})
+    trial.start_job(nnodes=ELASTIC, flags=NO_LEFTOVERS, worker_env={"CHAOS_ESCAPE": "1"})
     _kill_node3(trial)
 
 
@@ -38,7 +38,7 @@ def agent_killed(trial: Trial) -> None:
     shows="node node3 was lost: its agent died, and so did its workers",
 )
 def agent_killed_on_old_kernel(trial: Trial) -> None:
-    job = trial.prepare_job(nnodes=ELASTIC, worker_env={"CHAOS_ESCAPE": "1"})
+    job = trial.prepare_job(nnodes=ELASTIC, flags=NO_LEFTOVERS, worker_env={"CHAOS_ESCAPE": "1"})
     job.start_daemon()
     prefix = [sys.executable, _WITHOUT_SYSCALL, _CLOSE_RANGE]
     for host in trial.cluster.nodes:
@@ -97,7 +97,7 @@ def agent_paused_briefly(trial: Trial) -> None:
     agent.signal(signal.SIGSTOP)
     trial.hold(1.0)
     agent.signal(signal.SIGCONT)
-    # As long again, for what would come of it.
+    # As long again, for consequences.
     trial.hold(1.0)
     trial.expect_undisturbed()
     trial.finish_job()
@@ -202,7 +202,8 @@ def ssh_dies(trial: Trial) -> None:
     for host in trial.cluster.nodes[:2]:
         job.start_agent(host)
     near, far = os.openpty()
-    # `setsid --ctty` makes it the controlling terminal, as sshd does; closing one's end then hangs up.
+    # `setsid --ctty` makes it the controlling terminal, as sshd does; closing our end then hangs
+    # up.
     terminal = {"stdin": far, "stdout": far, "start_new_session": False}
     # An agent whose parent ignores SIGHUP, as under nohup, ignores it, too.
     prefix = ["env", "--default-signal=HUP", "setsid", "--ctty"]

@@ -111,7 +111,7 @@ def disk_fails(trial: Trial) -> None:
     job.worker(3).command("exit 3")
     wait_for(lambda: not is_alive(serving), "the daemon's process goes on although its disk fails")
     trial.note("detect", begin, now())
-    job.daemon.wait_for_line("so that a new start goes on from what is on disk", begin, 5)
+    job.daemon.wait_for_line("so that a restart can recover from disk", begin, 5)
     tracer.wait()
     begin = now()
     if serving == job.daemon.pid:

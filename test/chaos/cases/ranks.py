@@ -6,7 +6,7 @@ import signal
 from case import Goals, case
 from processes import now, resident_kib, wait_for
 from tools import ControlGroup
-from trial import NODES, Trial
+from trial import NO_LEFTOVERS, NODES, Trial
 
 _RANK_GOALS = Goals(detect_ms=100, recover_ms=500)
 
@@ -82,7 +82,7 @@ def runs_out_of_memory(trial: Trial) -> None:
         for host in trial.cluster.nodes:
             job.start_agent(host, prefix=group.entrance() if host.name == "node2" else ())
         job.wait_running()
-        # As in a real job, the agent is not the biggest process besides the victim.
+        # As in a real job, the agent is not the largest process beside the victim.
         other, victim = job.worker(2), job.worker(3)
         other.command("allocate 64")
         wait_for(lambda: resident_kib(other.pid) > 64 << 10, "rank 2 does not get its 64 MiB")
@@ -210,7 +210,7 @@ def cannot_be_killed(trial: Trial) -> None:
     shows="rank 3 on host node2 exited with code 3",
 )
 def escapees(trial: Trial) -> None:
-    job = trial.start_job(worker_env={"CHAOS_ESCAPE": "1"})
+    job = trial.start_job(flags=NO_LEFTOVERS, worker_env={"CHAOS_ESCAPE": "1"})
     wait_for(lambda: sum(mark.escaped for mark in job.timeline().marks) == 6, "the escaped processes are not there")
     begin = now()
     job.worker(3).command("exit 3")

@@ -1,6 +1,6 @@
 // When nodes ask Slurm, and what they make of its answers. Scontrol is a script here; test/slurm
 // has the real one.
-#include "launcher/agent/drain_watch.h"
+#include "launcher/run/interruptions.h"
 
 #include <cstdlib>
 #include <memory>
@@ -46,7 +46,10 @@ class DrainWatchRunTest : public ::testing::Test {
     spdlog::set_default_logger(std::move(logger));
   }
 
-  void TearDown() override { spdlog::set_default_logger(before_); }
+  void TearDown() override {
+    spdlog::set_default_logger(before_);
+    ::setenv("PATH", path_before_.c_str(), 1);
+  }
   // The next questions are answered by this.
   void Answer(const std::string& script) {
     dir_.Write("scontrol", "#!/bin/sh\necho \"$*\" >> " + dir_.Path("asked") + "\n" + script, 0755);
@@ -74,6 +77,7 @@ class DrainWatchRunTest : public ::testing::Test {
   std::vector<pid_t> children_;
   std::ostringstream log_;
   const std::shared_ptr<spdlog::logger> before_ = spdlog::default_logger();
+  const std::string path_before_ = std::getenv("PATH");
 };
 
 // Three nodes that Slurm had suspended together asked in the same instant for ever after.

@@ -1,4 +1,4 @@
-#include "launcher/agent/log_layout.h"
+#include "launcher/run/rank_layout.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -43,6 +43,27 @@ TEST(LogLayoutTest, NamesAreTorchruns) {
   EXPECT_EQ(attempt->ranks[1], (RankLogs{expected + "/1", expected + "/1/stdout.log",
                                          expected + "/1/stderr.log", expected + "/1/error.json"}));
   EXPECT_TRUE(IsPrivateDirectory(expected));
+}
+
+// --rdzv-id="team/exp 1" was refused, as was whatever else is no plain word.
+TEST(LogLayoutTest, AnyRunIdNamesADirectory) {
+  const TempDir temp;
+  const struct {
+    std::string run_id;
+    std::string begins;
+  } cases[] = {{"my job", "my job_"},      {"team/exp", "team%2Fexp_"},
+               {"../..", "..%2F.._"},      {"..", ".._"},
+               {"100%", "100%25_"},        {"-rf", "-rf_"},
+               {"größe", "größe_"},        {std::string(255, 'x'), std::string(246, 'x') + "_"},
+               {"me@host:7", "me@host:7_"}};
+  for (const auto& each : cases) {
+    const auto layout = LogLayout::Create(temp.path(), each.run_id, "/nowhere");
+    ASSERT_TRUE(layout.ok()) << layout.status();
+    const std::filesystem::path made = layout->run_directory();
+    EXPECT_EQ(made.parent_path(), temp.path());
+    EXPECT_EQ(made.filename().string().substr(0, each.begins.size()), each.begins);
+    EXPECT_TRUE(IsPrivateDirectory(made));
+  }
 }
 
 TEST(LogLayoutTest, RoundWithTheSameRestartCountKeepsTheEarlierOnesLogs) {

@@ -1,4 +1,4 @@
-#include "launcher/agent/log_reading.h"
+#include "launcher/run/log_deliveries.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "launcher/agent/kept_logs.h"
 
 namespace muster::launcher {
 namespace {
@@ -109,7 +108,7 @@ TEST_F(LogReadingTest, OnlyWhatIsAskedForIsRead) {
   EXPECT_THAT(Take(nothing_new), ElementsAre("all"));
 }
 
-// A reader who has lost his daemon, and goes on where he was.
+// A reader that has lost its daemon, and goes on where it was.
 TEST_F(LogReadingTest, StreamsGoOnWhereTheyWereRead) {
   Print(2, "1\n2\n3\n");
   Print(3, "4\n");
@@ -122,7 +121,8 @@ TEST_F(LogReadingTest, StreamsGoOnWhereTheyWereRead) {
   EXPECT_THAT(Take(reading), ElementsAre("3o 5\n"));
 }
 
-// He may lose it before there is anything: what is printed meanwhile is not to be left out.
+// A reader may lose its daemon before there is any output: what is printed meanwhile must not be
+// left out.
 TEST_F(LogReadingTest, WhoFollowsAPartIsToldWhereItBegins) {
   Print(2, "1\n2\n");
   LogReading reading = Read({.with_stderr = false, .tail = 1, .follow = true}, {{2, 2}});
@@ -142,8 +142,8 @@ TEST_F(LogReadingTest, WhatWasGoneBeforeItWasReadIsTold) {
   EXPECT_THAT(Take(reading), ElementsAre("2o a"));
   Print(2, std::string(200'000, 'x'));
   EXPECT_THAT(Take(reading),
-              ElementsAre("lost: 134464 bytes of stdout of rank 2 were gone before they were read, "
-                          "as they are not in a file (--tee, --redirects)",
+              ElementsAre("lost: 134464 bytes of stdout of rank 2 were dropped before they were "
+                          "read, as they are not in a file (--tee, --redirects)",
                           "2o " + std::string(65'536, 'x')));
 }
 
@@ -165,7 +165,7 @@ TEST_F(LogReadingTest, StreamsThatDoNotComeByAreNamed) {
       Take(reading),
       ElementsAre(StartsWith("note: stdout of ranks 2, 3 on host h goes straight to where "
                              "`muster run` prints and is not kept; --tee=3"),
-                  StartsWith("note: stderr of rank 3 on host h goes nowhere"), "2e e", "all"));
+                  StartsWith("note: stderr of rank 3 on host h is discarded"), "2e e", "all"));
 }
 
 TEST_F(LogReadingTest, RoundsThatAreLongOverAreForgotten) {

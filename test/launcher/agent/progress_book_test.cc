@@ -1,5 +1,5 @@
 // What of many beats the rendezvous is told.
-#include "launcher/agent/progress_book.h"
+#include "launcher/run/progress_book.h"
 
 #include <chrono>
 #include <string>
@@ -14,9 +14,9 @@ using rendezvous::RankProgress;
 using rendezvous::TimePoint;
 using std::chrono::milliseconds;
 
-constexpr rendezvous::RoundId kRound{.incarnation = 5, .number = 2};
+constexpr rendezvous::RoundId kProgressBookRound{.incarnation = 5, .number = 2};
 
-TimePoint At(int ms) {
+TimePoint ProgressBookAt(int ms) {
   return TimePoint{} + milliseconds(ms);
 }
 
@@ -27,33 +27,35 @@ worker::Beat Step(int rank, std::int64_t step, double data, double wait = 0) {
 // A node with ranks 4 and 5.
 ProgressBook TwoRanks() {
   ProgressBook book;
-  book.Begin(kRound, 4, 2);
+  book.Begin(kProgressBookRound, 4, 2);
   return book;
 }
 
 TEST(ProgressBookTest, TellsThatOfWhichThereIsNews) {
   ProgressBook book = TwoRanks();
-  EXPECT_TRUE(book.Take(/*all=*/true, At(0)).ranks.empty());
-  EXPECT_TRUE(book.OnBeat({.rank = 5, .step = 10, .loss = 2.5, .samples_per_second = 64}, At(100)));
-  const Progress told = book.Take(/*all=*/false, At(350));
-  EXPECT_EQ(told, (Progress{.round = kRound,
+  EXPECT_TRUE(book.Take(/*all=*/true, ProgressBookAt(0)).ranks.empty());
+  EXPECT_TRUE(book.OnBeat({.rank = 5, .step = 10, .loss = 2.5, .samples_per_second = 64},
+                          ProgressBookAt(100)));
+  const Progress told = book.Take(/*all=*/false, ProgressBookAt(350));
+  EXPECT_EQ(told, (Progress{.round = kProgressBookRound,
                             .ranks = {{.local_rank = 1,
                                        .step = 10,
                                        .ago = milliseconds(250),
                                        .loss = 2.5,
                                        .samples_per_second = 64}}}));
-  EXPECT_TRUE(book.Take(/*all=*/false, At(400)).ranks.empty());
-  EXPECT_EQ(book.Take(/*all=*/true, At(400)).ranks.size(), 1u) << "as after a lost connection";
+  EXPECT_TRUE(book.Take(/*all=*/false, ProgressBookAt(400)).ranks.empty());
+  EXPECT_EQ(book.Take(/*all=*/true, ProgressBookAt(400)).ranks.size(), 1u)
+      << "as after a lost connection";
 }
 
 TEST(ProgressBookTest, RankThatIsNotOursChangesNothing) {
   ProgressBook book = TwoRanks();
   for (const int rank : {0, 3, 6, -1, 2'147'483'647}) {
-    EXPECT_FALSE(book.OnBeat({.rank = rank, .step = 1}, At(0))) << rank;
+    EXPECT_FALSE(book.OnBeat({.rank = rank, .step = 1}, ProgressBookAt(0))) << rank;
   }
-  EXPECT_TRUE(book.Take(/*all=*/true, At(0)).ranks.empty());
+  EXPECT_TRUE(book.Take(/*all=*/true, ProgressBookAt(0)).ranks.empty());
   book.Clear();
-  EXPECT_FALSE(book.OnBeat({.rank = 4, .step = 1}, At(0))) << "no workers";
+  EXPECT_FALSE(book.OnBeat({.rank = 4, .step = 1}, ProgressBookAt(0))) << "no workers";
 }
 
 TEST(ProgressBookTest, OneSlowStepDoesNotShow) {
@@ -62,9 +64,9 @@ TEST(ProgressBookTest, OneSlowStepDoesNotShow) {
   for (int step = 1; step <= 20; ++step) {
     const bool slow = step == 18;
     at += slow ? 5000 : 100;
-    book.OnBeat(Step(4, step, slow ? 4.9 : 0.02, 0.08), At(at));
+    book.OnBeat(Step(4, step, slow ? 4.9 : 0.02, 0.08), ProgressBookAt(at));
   }
-  const RankProgress told = book.Take(/*all=*/false, At(at)).ranks.at(0);
+  const RankProgress told = book.Take(/*all=*/false, ProgressBookAt(at)).ranks.at(0);
   EXPECT_EQ(told.step, 20);
   EXPECT_EQ(told.timed_steps, 20);
   EXPECT_DOUBLE_EQ(told.step_seconds.value(), 0.1);
@@ -75,11 +77,11 @@ TEST(ProgressBookTest, OneSlowStepDoesNotShow) {
 
 TEST(ProgressBookTest, BeatsOfSeveralStepsAreDividedAndThoseOfNoneDoNotCount) {
   ProgressBook book = TwoRanks();
-  book.OnBeat({.rank = 4, .step = 10}, At(0));
-  book.OnBeat({.rank = 4, .step = 20}, At(1000));
-  book.OnBeat({.rank = 4, .step = 20}, At(5000));
-  book.OnBeat({.rank = 4}, At(6000));
-  const RankProgress told = book.Take(/*all=*/false, At(6000)).ranks.at(0);
+  book.OnBeat({.rank = 4, .step = 10}, ProgressBookAt(0));
+  book.OnBeat({.rank = 4, .step = 20}, ProgressBookAt(1000));
+  book.OnBeat({.rank = 4, .step = 20}, ProgressBookAt(5000));
+  book.OnBeat({.rank = 4}, ProgressBookAt(6000));
+  const RankProgress told = book.Take(/*all=*/false, ProgressBookAt(6000)).ranks.at(0);
   EXPECT_DOUBLE_EQ(told.step_seconds.value(), 0.1);
   EXPECT_EQ(told.step, 20);
   EXPECT_EQ(told.ago, milliseconds(0));
@@ -90,24 +92,26 @@ TEST(ProgressBookTest, BeatsOfSeveralStepsAreDividedAndThoseOfNoneDoNotCount) {
 // After a restart the page showed the step of before, and a loss that nobody had any more.
 TEST(ProgressBookTest, NextRoundKnowsNothingOfTheOneBefore) {
   ProgressBook book = TwoRanks();
-  book.OnBeat(Step(4, 7, 0.1), At(0));
+  book.OnBeat(Step(4, 7, 0.1), ProgressBookAt(0));
   book.Begin({.incarnation = 5, .number = 3}, 0, 1);
-  EXPECT_TRUE(book.Take(/*all=*/true, At(0)).ranks.empty());
-  EXPECT_FALSE(book.OnBeat(Step(4, 8, 0.1), At(0)));
-  EXPECT_TRUE(book.OnBeat(Step(0, 1, 0.1), At(0)));
-  EXPECT_EQ(book.Take(/*all=*/false, At(0)).round.number, 3);
+  EXPECT_TRUE(book.Take(/*all=*/true, ProgressBookAt(0)).ranks.empty());
+  EXPECT_FALSE(book.OnBeat(Step(4, 8, 0.1), ProgressBookAt(0)));
+  EXPECT_TRUE(book.OnBeat(Step(0, 1, 0.1), ProgressBookAt(0)));
+  EXPECT_EQ(book.Take(/*all=*/false, ProgressBookAt(0)).round.number, 3);
 }
 
 // A rank that was stopped was shown nowhere but on its agent's terminal.
 TEST(ProgressBookTest, WhatIsWrongWithARankIsToldUntilItIsWithdrawn) {
   using rendezvous::TroubleKind;
   ProgressBook book = TwoRanks();
-  EXPECT_EQ(book.Take(/*all=*/true, At(0)).troubles, std::nullopt) << "nothing ever was wrong";
-  EXPECT_FALSE(book.SetTrouble(6, TroubleKind::kStopped, "was stopped", At(0))) << "not ours";
+  EXPECT_EQ(book.Take(/*all=*/true, ProgressBookAt(0)).troubles, std::nullopt)
+      << "nothing ever was wrong";
+  EXPECT_FALSE(book.SetTrouble(6, TroubleKind::kStopped, "was stopped", ProgressBookAt(0)))
+      << "not ours";
   EXPECT_FALSE(book.EndTrouble(5, TroubleKind::kStopped));
-  EXPECT_TRUE(book.SetTrouble(5, TroubleKind::kStopped, "was stopped", At(100)));
-  EXPECT_FALSE(book.SetTrouble(5, TroubleKind::kStopped, "was stopped again", At(200)));
-  EXPECT_TRUE(book.SetTrouble(5, TroubleKind::kSilent, "gave no sign", At(250)));
+  EXPECT_TRUE(book.SetTrouble(5, TroubleKind::kStopped, "was stopped", ProgressBookAt(100)));
+  EXPECT_FALSE(book.SetTrouble(5, TroubleKind::kStopped, "was stopped again", ProgressBookAt(200)));
+  EXPECT_TRUE(book.SetTrouble(5, TroubleKind::kSilent, "gave no sign", ProgressBookAt(250)));
   const std::vector<rendezvous::RankTrouble> both = {{.local_rank = 1,
                                                       .kind = TroubleKind::kStopped,
                                                       .what = "was stopped",
@@ -116,26 +120,28 @@ TEST(ProgressBookTest, WhatIsWrongWithARankIsToldUntilItIsWithdrawn) {
                                                       .kind = TroubleKind::kSilent,
                                                       .what = "gave no sign",
                                                       .ago = milliseconds(50)}};
-  EXPECT_EQ(book.Take(/*all=*/false, At(300)).troubles, both);
-  EXPECT_EQ(book.Take(/*all=*/false, At(300)).troubles, std::nullopt) << "it is known";
-  EXPECT_EQ(book.Take(/*all=*/true, At(300)).troubles, both) << "as after a lost connection";
+  EXPECT_EQ(book.Take(/*all=*/false, ProgressBookAt(300)).troubles, both);
+  EXPECT_EQ(book.Take(/*all=*/false, ProgressBookAt(300)).troubles, std::nullopt) << "it is known";
+  EXPECT_EQ(book.Take(/*all=*/true, ProgressBookAt(300)).troubles, both)
+      << "as after a lost connection";
   EXPECT_TRUE(book.EndTrouble(5, TroubleKind::kStopped));
   EXPECT_TRUE(book.EndTrouble(5, TroubleKind::kSilent));
-  const auto none = book.Take(/*all=*/false, At(400)).troubles;
+  const auto none = book.Take(/*all=*/false, ProgressBookAt(400)).troubles;
   ASSERT_TRUE(none.has_value()) << "that it is over is news, too";
   EXPECT_TRUE(none->empty());
-  EXPECT_TRUE(book.Take(/*all=*/true, At(400)).troubles.has_value())
+  EXPECT_TRUE(book.Take(/*all=*/true, ProgressBookAt(400)).troubles.has_value())
       << "the connection may have broken before it was heard";
-  book.SetTrouble(4, TroubleKind::kStopped, "was stopped", At(500));
+  book.SetTrouble(4, TroubleKind::kStopped, "was stopped", ProgressBookAt(500));
   book.Begin({.incarnation = 5, .number = 3}, 4, 2);
-  EXPECT_EQ(book.Take(/*all=*/true, At(600)).troubles, std::nullopt) << "its round is over";
+  EXPECT_EQ(book.Take(/*all=*/true, ProgressBookAt(600)).troubles, std::nullopt)
+      << "its round is over";
 }
 
 TEST(ProgressBookTest, OfManyRanksTheFirstAreTold) {
   ProgressBook book;
-  book.Begin(kRound, 0, 100'000);
-  for (int rank = 0; rank < 1000; ++rank) book.OnBeat(Step(rank, 1, 0.1), At(0));
-  EXPECT_EQ(book.Take(/*all=*/false, At(0)).ranks.size(), 256u);
+  book.Begin(kProgressBookRound, 0, 100'000);
+  for (int rank = 0; rank < 1000; ++rank) book.OnBeat(Step(rank, 1, 0.1), ProgressBookAt(0));
+  EXPECT_EQ(book.Take(/*all=*/false, ProgressBookAt(0)).ranks.size(), 256u);
 }
 
 }  // namespace

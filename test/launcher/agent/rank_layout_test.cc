@@ -1,5 +1,5 @@
 // Checks every variable that a worker gets, in the situations that give it different values.
-#include "launcher/agent/rank_layout.h"
+#include "launcher/run/rank_layout.h"
 
 #include <csignal>
 #include <map>
@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "launcher/config/base_environment.h"
+#include "launcher/cli/launch_config.h"
 
 namespace muster::launcher {
 namespace {
@@ -366,14 +366,14 @@ TEST(RankLayoutTest, LinesMayHaveTheirPrefixWithoutBeingTeed) {
   EXPECT_FALSE(specs[1].stdout_spec.to_console);
 }
 
-TEST(RankLayoutTest, WithoutLogsRedirectedOutputIsDroppedAndTeedOutputIsOnlyShown) {
+TEST(RankLayoutTest, WithoutLogsAllOutputStaysOnTheConsole) {
   LaunchConfig config = ConfigFor(2);
   config.redirects.by_local_rank = {{0, Streams::kBoth}};
   config.tee.by_local_rank = {{1, Streams::kBoth}};
   const AttemptLogs off{.directory = "", .ranks = {{}, {}}};
   const auto specs = LayOutRanks(config, Assignment{}, {}, off);
   EXPECT_EQ(specs[0].stderr_spec.file, "");
-  EXPECT_FALSE(specs[0].stderr_spec.to_console);
+  EXPECT_TRUE(specs[0].stderr_spec.to_console);
   EXPECT_TRUE(specs[0].stderr_spec.keep_tail);
   EXPECT_TRUE(specs[1].stdout_spec.to_console);
   EXPECT_EQ(specs[1].stdout_spec.prefix, "[default1]:");

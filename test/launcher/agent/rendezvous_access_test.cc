@@ -1,6 +1,6 @@
 // Which node hosts the rendezvous, and which address it tells the others. The tests hold the ports
 // that they use, so that no other program can take them.
-#include "launcher/agent/rendezvous_access.h"
+#include "launcher/run/rendezvous_access.h"
 
 #include <memory>
 #include <string>
@@ -8,10 +8,9 @@
 
 #include <gtest/gtest.h>
 
-#include "launcher/machine/local_address.h"
-#include "launcher/machine/reserved_port.h"
+#include "launcher/machine/network.h"
 #include "rendezvous/net/credentials.h"
-#include "rendezvous/server.h"
+#include "rendezvous/server/server.h"
 #include "test/rendezvous/support/join_request.h"
 #include "test/rendezvous/support/recording_listener.h"
 #include "test/support/run_until.h"

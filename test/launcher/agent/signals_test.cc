@@ -1,5 +1,5 @@
 // "Slurm preempted the job, and workers that were saving were killed at once."
-#include "launcher/agent/signals.h"
+#include "launcher/run/interruptions.h"
 
 #include <unistd.h>
 
@@ -12,8 +12,6 @@
 #include <gtest/gtest.h>
 #include <boost/asio/io_context.hpp>
 
-#include "launcher/agent/stop_orders.h"
-
 namespace muster::launcher {
 namespace {
 
@@ -25,7 +23,8 @@ class SignalsTest : public testing::Test {
     orders_ = ends[1];
     signals_ = std::make_unique<Signals>(
         io_,
-        Signals::Options{.stop = {SIGTERM, SIGINT}, .orders_fd = ends[0], .in_slurm = in_slurm},
+        Signals::Options{
+            .stop = {SIGTERM, SIGINT, SIGHUP}, .orders_fd = ends[0], .in_slurm = in_slurm},
         [this](int signal) { requests_.push_back(signal); }, [](int) {});
     signals_->Begin();
   }
@@ -93,6 +92,21 @@ TEST_F(SignalsTest, SigintAfterAnOrderIsASecondRequest) {
   EXPECT_EQ(Send(SIGTERM), Requests{}) << "Slurm ends a job whose terminal is gone";
   EXPECT_EQ(Send(SIGINT), Requests{SIGINT});
   EXPECT_EQ(Order(StopOrder(SIGINT)), Requests{});
+}
+
+// "My script starts the run with & and ends it with kill -INT, which does nothing."
+TEST_F(SignalsTest, SignalThatAShellHasIgnoredIsARequest) {
+  for (const int signal : {SIGTERM, SIGINT}) std::signal(signal, SIG_IGN);
+  Begin(/*in_slurm=*/false);
+  EXPECT_EQ(Send(SIGINT), Requests{SIGINT});
+  EXPECT_EQ(Send(SIGTERM), Requests{SIGTERM});
+}
+
+TEST_F(SignalsTest, HangUpThatNohupIgnoresIsNone) {
+  std::signal(SIGHUP, SIG_IGN);
+  Begin(/*in_slurm=*/false);
+  EXPECT_EQ(Send(SIGHUP), Requests{});
+  std::signal(SIGHUP, SIG_DFL);
 }
 
 TEST_F(SignalsTest, OrderMayComeInPieces) {

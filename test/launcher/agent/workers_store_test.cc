@@ -1,5 +1,5 @@
 // Which node serves the workers' store, where, and for whom.
-#include "launcher/agent/workers_store.h"
+#include "launcher/run/workers_store.h"
 
 #include <sys/resource.h>
 
@@ -12,7 +12,7 @@
 #include <boost/asio/connect.hpp>
 #include <boost/asio/write.hpp>
 
-#include "launcher/machine/local_address.h"
+#include "launcher/machine/network.h"
 #include "test/support/run_until.h"
 
 namespace muster::launcher {

@@ -1,13 +1,12 @@
 // What --dry-run prints instead of running.
-#include "launcher/commands/dry_run.h"
+#include "launcher/views/config_view.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "launcher/agent/rank_layout.h"
-#include "launcher/commands/print_config.h"
-#include "launcher/config/base_environment.h"
+#include "launcher/cli/launch_config.h"
+#include "launcher/run/rank_layout.h"
 
 namespace muster::launcher {
 namespace {

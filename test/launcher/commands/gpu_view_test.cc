@@ -1,4 +1,4 @@
-#include "launcher/commands/gpu_view.h"
+#include "launcher/commands/gpus.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -53,7 +53,7 @@ TEST(GpusJsonTest, WhatIsNotKnownIsNull) {
 TEST(CheckGpusTest, ThoseThatWorkersMayUseHaveToBeFit) {
   const GpuHealthReport report = TwoGpus();
   const char* const unfit =
-      "GPU 1 (0000:5e:00.0) is not fit: 1 uncorrected memory error; a reset clears what can be "
+      "GPU 1 (0000:5e:00.0) is not fit: 1 uncorrected memory error; a GPU reset clears what can be "
       "repaired";
   EXPECT_EQ(CheckGpus(report, {}).message(), unfit);
   EXPECT_EQ(CheckGpus(report, {{"CUDA_VISIBLE_DEVICES", "GPU-bb"}}).message(), unfit);
@@ -63,7 +63,7 @@ TEST(CheckGpusTest, ThoseThatWorkersMayUseHaveToBeFit) {
 }
 
 TEST(CheckGpusTest, AMachineThatDoesNotAnswerIsNotFit) {
-  EXPECT_EQ(CheckGpus({}, {}).message(), "this machine shows no NVIDIA GPU");
+  EXPECT_EQ(CheckGpus({}, {}).message(), "this machine has no NVIDIA GPU");
   GpuHealthReport report = TwoGpus();
   report.trouble = "device 2 of 3 does not answer: GPU is lost (NVML error 15)";
   EXPECT_EQ(CheckGpus(report, {{"CUDA_VISIBLE_DEVICES", "0"}}).message(), report.trouble);

@@ -5,18 +5,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "launcher/registry/run_registry.h"
+#include "launcher/run/run_registry.h"
 #include "test/support/temp_dir.h"
 
 namespace muster::launcher {
 namespace {
 
-using test::TempDir;
-
 using testing::HasSubstr;
 using testing::StartsWith;
 
-struct Result {
+struct PsResult {
   int code = -1;
   std::string out;
   std::string err;
@@ -27,17 +25,18 @@ class PsCommandTest : public testing::Test {
   PsCommandTest() { setenv("MUSTER_RUNS_DIR", temp_.path().c_str(), 1); }
   ~PsCommandTest() override { unsetenv("MUSTER_RUNS_DIR"); }
 
-  Result Ps(const std::vector<std::string>& args) {
+  PsResult Ps(const std::vector<std::string>& args) {
+    const base::Command command = PsCommand();
     testing::internal::CaptureStdout();
     testing::internal::CaptureStderr();
-    Result result;
-    result.code = PsCommand(args);
+    PsResult result;
+    result.code = command.run({command, args, {}});
     result.out = testing::internal::GetCapturedStdout();
     result.err = testing::internal::GetCapturedStderr();
     return result;
   }
 
-  const TempDir temp_;
+  const test::TempDir temp_;
 };
 
 TEST_F(PsCommandTest, RunsAreListed) {
@@ -45,19 +44,19 @@ TEST_F(PsCommandTest, RunsAreListed) {
   const auto registration = RunRegistration::Register({temp_.path()}, info);
   ASSERT_TRUE(registration.ok()) << registration.status();
 
-  const Result table = Ps({});
+  const PsResult table = Ps({});
   EXPECT_EQ(table.code, 0);
   EXPECT_THAT(table.out, StartsWith("RUN  PID  NODE"));
   EXPECT_THAT(table.out, HasSubstr("\nx    17   "));
   EXPECT_EQ(table.err, "");
 
-  const Result json = Ps({"--json"});
+  const PsResult json = Ps({"--json"});
   EXPECT_EQ(json.code, 0);
   EXPECT_EQ(json.out, WriteRunInfos({info}));
 }
 
 TEST_F(PsCommandTest, LogsAreNamedWhereThereAreSome) {
-  const TempDir logs;
+  const test::TempDir logs;
   const RunInfo info = {.run_id = "x", .pid = 17, .script = "train.py", .log_dir = logs.path()};
   const auto registration = RunRegistration::Register({temp_.path()}, info);
   ASSERT_TRUE(registration.ok()) << registration.status();
@@ -67,7 +66,7 @@ TEST_F(PsCommandTest, LogsAreNamedWhereThereAreSome) {
 }
 
 TEST_F(PsCommandTest, NoRunsIsNoFailure) {
-  const Result table = Ps({});
+  const PsResult table = Ps({});
   EXPECT_EQ(table.code, 0);
   EXPECT_EQ(table.out, "");
   EXPECT_EQ(table.err, "no runs\n");
@@ -77,18 +76,11 @@ TEST_F(PsCommandTest, NoRunsIsNoFailure) {
 TEST_F(PsCommandTest, WarningsGoToStderr) {
   temp_.Write("fifo", "");
   setenv("MUSTER_RUNS_DIR", (temp_.path() + "/fifo").c_str(), 1);
-  const Result result = Ps({"--json"});
+  const PsResult result = Ps({"--json"});
   EXPECT_EQ(result.code, 0);
   EXPECT_EQ(result.out, "[]\n");
   EXPECT_EQ(result.err,
             "muster ps: use " + temp_.path() + "/fifo: it is not a directory\nno runs\n");
-}
-
-TEST_F(PsCommandTest, HelpAndWrongArguments) {
-  EXPECT_THAT(Ps({"--help"}).out, StartsWith("Usage: muster ps"));
-  const Result wrong = Ps({"-a"});
-  EXPECT_EQ(wrong.code, 2);
-  EXPECT_EQ(wrong.err, "muster ps: unexpected argument '-a'; see `muster ps --help`\n");
 }
 
 }  // namespace

@@ -1,18 +1,13 @@
-// What follows from facts of a machine, without a machine that has them.
+// Findings from a machine's facts, without a machine that has them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "launcher/doctor/clock.h"
-#include "launcher/doctor/control_group.h"
 #include "launcher/doctor/file_systems.h"
 #include "launcher/doctor/limits.h"
-#include "launcher/doctor/mounts.h"
-#include "launcher/doctor/names.h"
+#include "launcher/doctor/machine.h"
 #include "launcher/doctor/nccl.h"
 #include "launcher/doctor/nccl_library.h"
-#include "launcher/doctor/rendezvous_reach.h"
-#include "launcher/doctor/shared_memory.h"
-#include "launcher/doctor/versions.h"
+#include "launcher/doctor/network.h"
 #include "test/support/temp_dir.h"
 
 namespace muster::launcher {
@@ -24,7 +19,7 @@ using testing::IsEmpty;
 
 constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
 
-// "error: limits: a process may ..." for each.
+// "error: limits: a process may ..." for each finding.
 std::vector<std::string> Lines(const Report& report) {
   std::vector<std::string> lines;
   for (const Finding& one : report.findings) {
@@ -103,13 +98,15 @@ TEST(NamesFindingsTest, WhereTheOwnNameLeads) {
   Names names{.host_name = "node0", .addresses = {"10.0.0.7"}, .own = {"10.0.0.7"}};
   EXPECT_THAT(FindingsOf(names), IsEmpty());
   names.addresses = {"127.0.1.1"};
-  EXPECT_THAT(FindingsOf(names),
-              ElementsAre("warning: names: this machine's own name leads to 127.0.1.1, which only "
-                          "this machine can reach."));
+  EXPECT_THAT(
+      FindingsOf(names),
+      ElementsAre("warning: names: this machine's own name resolves to 127.0.1.1, which only "
+                  "this machine can reach."));
   names.addresses = {"10.0.0.9"};
-  EXPECT_THAT(FindingsOf(names),
-              ElementsAre("error: names: this machine's own name, node0, leads to 10.0.0.9, which "
-                          "no interface of this machine has."));
+  EXPECT_THAT(
+      FindingsOf(names),
+      ElementsAre("error: names: this machine's own name, node0, resolves to 10.0.0.9, which "
+                  "no interface of this machine has."));
   names.addresses = {};
   names.trouble = "Name or service not known";
   names.took = std::chrono::seconds(5);
@@ -127,8 +124,9 @@ TEST(ClockFindingsTest, ADayLongAgo) {
   EXPECT_THAT(FindingsOf(clock), IsEmpty());
   clock.is_synchronized = false;
   clock.source = "hpet";
-  EXPECT_THAT(FindingsOf(clock), ElementsAre(HasSubstr("note: clock: the kernel says that nobody"),
-                                             HasSubstr("reads the time from hpet")));
+  EXPECT_THAT(FindingsOf(clock),
+              ElementsAre(HasSubstr("note: clock: the kernel says that the clock is not"),
+                          HasSubstr("reads the time from hpet")));
 }
 
 TEST(NcclFindingsTest, NamesMeanWhatNcclTakesThemFor) {
@@ -154,13 +152,13 @@ TEST(NcclFindingsTest, VariablesAreHeldAgainstTheMachine) {
   EXPECT_THAT(of({}), ElementsAre(down));
   EXPECT_THAT(of({{"NCCL_SOCKET_IFNAME", "eth"}, {"NCCL_IB_HCA", "=mlx5_0"}}), IsEmpty());
   EXPECT_THAT(of({{"NCCL_SOCKET_IFNAME", "eth1"}, {"NCCL_IB_HCA", "mlx5_0"}}),
-              ElementsAre("error: NCCL: NCCL_SOCKET_IFNAME=eth1 means no interface here that is up "
-                          "and has an address."));
+              ElementsAre("error: NCCL: NCCL_SOCKET_IFNAME=eth1 matches no interface here that is "
+                          "up and has an address."));
   EXPECT_THAT(of({{"NCCL_SOCKET_IFNAME", "lo"}, {"NCCL_IB_HCA", "mlx5_0"}}),
-              ElementsAre("error: NCCL: NCCL_SOCKET_IFNAME=lo means loopback alone."));
+              ElementsAre("error: NCCL: NCCL_SOCKET_IFNAME=lo matches loopback only."));
   EXPECT_THAT(of({{"NCCL_SOCKET_IFNAME", "lo"}, {"NCCL_IB_HCA", "mlx5_0"}}, false), IsEmpty());
   EXPECT_THAT(of({{"NCCL_IB_HCA", "mlx4"}}),
-              ElementsAre(HasSubstr("error: NCCL: NCCL_IB_HCA=mlx4 means no active port")));
+              ElementsAre(HasSubstr("error: NCCL: NCCL_IB_HCA=mlx4 matches no active port")));
   EXPECT_THAT(of({{"NCCL_IB_HCA", "mlx5_0"}, {"NCCL_IB_DISABLE", "1"}}),
               ElementsAre(HasSubstr("warning: NCCL: NCCL_IB_DISABLE is set")));
   EXPECT_THAT(of({{"NCCL_IB_HCA", "mlx5_0"}, {"GLOO_SOCKET_IFNAME", "eth0,eth1"}}),
@@ -174,7 +172,7 @@ TEST(NcclFindingsTest, VariablesAreHeldAgainstTheMachine) {
                   HasSubstr("NCCL_TOPO_FILE=/nonexistent/topo.xml: there is no such")));
 }
 
-// The tree that the kernel shows of InfiniBand devices.
+// The kernel's tree of InfiniBand devices.
 TEST(NcclFindingsTest, PortsAreReadFromTheKernelsTree) {
   const test::TempDir sys;
   std::filesystem::create_directories(sys.Path("mlx5_0/ports/1"));

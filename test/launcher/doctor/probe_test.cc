@@ -16,7 +16,7 @@ namespace {
 
 constexpr char kKey[] = "0123456789abcdef";
 
-// Runs `other` in a process of its own, as the other host would be, and waits for it.
+// Runs `other` in a process of its own, in the place of the other host, and waits for it.
 class OtherHost {
  public:
   explicit OtherHost(const std::function<void()>& other) : pid_(::fork()) {
@@ -36,7 +36,7 @@ class OtherHost {
 TEST(ProbeTest, TheWayOverLoopback) {
   const auto port = ProbePort::Open("127.0.0.1", 0);
   ASSERT_TRUE(port.ok()) << port.status();
-  Way way;
+  LinkMeasurement link;
   Arrival arrival;
   {
     OtherHost other([&] { Probe("127.0.0.1", port->port(), kKey); });
@@ -44,22 +44,22 @@ TEST(ProbeTest, TheWayOverLoopback) {
   }
   {
     OtherHost other([&] { port->Receive(kKey, std::chrono::seconds(20)); });
-    way = Probe("127.0.0.1", port->port(), kKey);
+    link = Probe("127.0.0.1", port->port(), kKey);
   }
   EXPECT_EQ(arrival.largest_packet, 16000) << "the largest that is tried";
-  EXPECT_EQ(way.outcome, DialOutcome::kConnected);
-  EXPECT_EQ(way.trouble, "");
-  EXPECT_FALSE(way.stalls);
-  EXPECT_GT(way.latency_us, 0);
-  EXPECT_GT(way.bytes_per_s, 0);
-  EXPECT_LT(std::abs(way.clock_ahead_s), 1) << "it is one clock";
+  EXPECT_EQ(link.outcome, DialOutcome::kConnected);
+  EXPECT_EQ(link.trouble, "");
+  EXPECT_FALSE(link.stalls);
+  EXPECT_GT(link.latency_us, 0);
+  EXPECT_GT(link.bytes_per_s, 0);
+  EXPECT_LT(std::abs(link.clock_ahead_s), 1) << "it is one clock";
 }
 
 TEST(ProbeTest, WhoDoesNotKnowTheKeyIsNotAnswered) {
   const auto port = ProbePort::Open("127.0.0.1", 0);
   ASSERT_TRUE(port.ok());
   OtherHost other([&] { port->Receive(kKey, std::chrono::seconds(20)); });
-  const Way stranger = Probe("127.0.0.1", port->port(), "another key, yes");
+  const LinkMeasurement stranger = Probe("127.0.0.1", port->port(), "another key, yes");
   EXPECT_NE(stranger.trouble, "");
   EXPECT_EQ(stranger.latency_us, 0);
   EXPECT_EQ(Probe("127.0.0.1", port->port(), kKey).trouble, "") << "who knows it is served after";

@@ -1,10 +1,10 @@
-// The two views of a report.
+// Both formats of a report.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_split.h"
-#include "launcher/doctor/report_json.h"
-#include "launcher/doctor/report_text.h"
+#include "launcher/doctor/host_survey.h"
+#include "launcher/doctor/report.h"
 
 namespace muster::launcher {
 namespace {
@@ -42,19 +42,18 @@ TEST(ReportTextTest, MostSevereFirstAndThenWhatIsFine) {
             "note: clock: nobody keeps it right.\n"
             "  why: It drifts.\n"
             "  do:  Start chrony.\n"
-            "\n"
-            "looked at, and fine:\n"
+            "\nchecked, no problem:\n"
             "  limits         20000 files\n"
             "  control group  allows everything\n");
-  EXPECT_EQ(ReportText(Report{}, "node0"), "node0: nothing is wrong\n");
+  EXPECT_EQ(ReportText(Report{}, "node0"), "node0: no problems found\n");
 }
 
 TEST(ReportTextTest, NamesFromTheMachineCannotDriveTheTerminal) {
   Report report;
   report.fine = {{"log directory", "/tmp/\033[31mred\nline"}};
   EXPECT_EQ(ReportText(report, "node0"),
-            "node0: nothing is wrong\n\nlooked at, and fine:\n  log directory  "
-            "/tmp/?[31mred?line\n");
+            "node0: no problems found\n\nchecked, no problem:\n  log directory  "
+            "/tmp/?[31mred line\n");
 }
 
 TEST(ReportJsonTest, ComesBackAsItWas) {
@@ -64,7 +63,7 @@ TEST(ReportJsonTest, ComesBackAsItWas) {
   EXPECT_EQ(json["findings"][0]["do"], "Make it larger.");
   const auto back = ReadReport(base::ParseJson(base::JsonText(json)));
   ASSERT_TRUE(back);
-  // Which hosts it is about is for whoever asked them to say.
+  // The caller adds the hosts.
   for (Finding& one : report.findings) one.hosts.clear();
   EXPECT_EQ(*back, report);
 }

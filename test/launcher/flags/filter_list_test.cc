@@ -1,4 +1,4 @@
-#include "launcher/flags/filter_list.h"
+#include "launcher/cli/flag_table.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

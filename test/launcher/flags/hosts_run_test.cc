@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
-#include "launcher/flags/flags.h"
+#include "launcher/cli/flags.h"
 #include "test/support/temp_dir.h"
 
 namespace muster::launcher {
@@ -17,20 +17,20 @@ using testing::ElementsAre;
 
 using Args = std::vector<std::string>;
 
-ParsedRun Parse(Args args, Environment environment = {}) {
+ParsedRun ParseHostsRun(Args args, Environment environment = {}) {
   args.insert(args.end(), {"no_such_script_here.py", "--lr=1"});
   return ParseRun(args, Dialect::kRun, environment, {.cpus = 6, .nvidia_devices = 0});
 }
 
 HostsRun Understood(const Args& args, const Environment& environment = {}) {
-  ParsedRun parsed = Parse(args, environment);
+  ParsedRun parsed = ParseHostsRun(args, environment);
   if (const auto* error = std::get_if<UsageError>(&parsed)) ADD_FAILURE() << error->sentence;
   auto* const run = std::get_if<HostsRun>(&parsed);
   return run == nullptr ? HostsRun() : *run;
 }
 
-std::string Error(const Args& args, const Environment& environment = {}) {
-  const ParsedRun parsed = Parse(args, environment);
+std::string HostsRunError(const Args& args, const Environment& environment = {}) {
+  const ParsedRun parsed = ParseHostsRun(args, environment);
   const auto* error = std::get_if<UsageError>(&parsed);
   return error == nullptr ? "" : error->sentence;
 }
@@ -56,22 +56,22 @@ TEST(HostsRunTest, HostsAreReadInEverySpelling) {
 // A host that reads them would start the job's hosts again.
 TEST(HostsRunTest, FlagsAboutHostsAreNotPassedOn) {
   const HostsRun run =
-      Understood({"-H", "a,b", "--no-ship", "--max-restarts", "3", "--fanout=2", "--export", "X=1",
-                  "-r3", "--launch-with", "go {host} {command}", "--ssh-persist=2.5",
+      Understood({"-H", "a,b", "--no-copy", "--max-restarts", "3", "--fanout=2", "--export", "X=1",
+                  "-r3", "--launch-with", "go {host} {command}", "--ssh-control-persist=2.5",
                   "--token-file=/secret", "--nproc_per_node=4"});
   EXPECT_THAT(run.flags, ElementsAre("--max-restarts", "3", "-r3", "--nproc_per_node=4"));
   EXPECT_THAT(run.command, ElementsAre("no_such_script_here.py", "--lr=1"));
   EXPECT_EQ(run.fanout, 2);
   EXPECT_FALSE(run.ships);
   EXPECT_EQ(run.launch_with, "go {host} {command}");
-  EXPECT_EQ(run.ssh_persist, std::chrono::milliseconds(2500));
+  EXPECT_EQ(run.ssh_control_persist, std::chrono::milliseconds(2500));
   EXPECT_EQ(run.token.file, "/secret");
 }
 
 TEST(HostsRunTest, NodesMayBeFewerThanHosts) {
   EXPECT_EQ(Understood({"-Ha,b,c", "--nnodes=2:3"}).min_nodes, 2);
   EXPECT_EQ(Understood({"-Ha,b,c", "--nnodes=3"}).min_nodes, 3);
-  EXPECT_EQ(Error({"-Ha,b,c", "--nnodes=2"}),
+  EXPECT_EQ(HostsRunError({"-Ha,b,c", "--nnodes=2"}),
             "--nnodes asks for 2 nodes, and there are 3 hosts; leave it out, or write "
             "--nnodes=MIN:3 to start without some of them");
 }
@@ -79,23 +79,35 @@ TEST(HostsRunTest, NodesMayBeFewerThanHosts) {
 TEST(HostsRunTest, EnvironmentGoesAlongAsFarAsItIsForWorkersOrAskedFor) {
   const Environment environment = {{"HOME", "/home/me"},        {"NCCL_DEBUG", "INFO"},
                                    {"AWS_SECRET", "x"},         {"PET_MAX_RESTARTS", "2"},
-                                   {"MUSTER_TOKEN_FILE", "/t"}, {"WANTED", "yes"}};
+                                   {"MUSTER_TOKEN_FILE", "/t"}, {"WANTED", "yes"},
+                                   {"PATH", "/nowhere"}};
   EXPECT_THAT(
       Understood({"-Ha", "--export=WANTED", "--export=MADE=a=b", "--export=MISSING"}, environment)
           .environment,
       ElementsAre("MADE=a=b", "NCCL_DEBUG=INFO", "PET_MAX_RESTARTS=2", "WANTED=yes"));
 }
 
+// "The virtual environment that was active here was not used on the hosts."
+TEST(HostsRunTest, PythonOfTheCommandGoesAlong) {
+  EXPECT_THAT(Understood({"-Ha"}, {{"PYTHON_EXEC", "/bin/sh"}, {"PATH", "/nowhere"}}).environment,
+              ElementsAre("MUSTER_PYTHON=/bin/sh", "PYTHON_EXEC=/bin/sh"));
+  const test::TempDir venv;
+  const std::string python = venv.Write("python3", "", 0755);
+  EXPECT_THAT(Understood({"-Ha"}, {{"PATH", venv.path() + ":/usr/bin"}}).environment,
+              ElementsAre("MUSTER_PYTHON=" + python));
+}
+
 TEST(HostsRunTest, EachMistakeHasItsSentence) {
-  EXPECT_EQ(Error({"--hosts=a[2-1]"}),
-            "--hosts=a[2-1] has 'a[2-1]', which has a range that runs backwards, 2-1; write 1-2");
-  EXPECT_EQ(Error({"--hostfile=/no/such/file"}),
+  EXPECT_EQ(HostsRunError({"--hosts=a[2-1]"}),
+            "--hosts=a[2-1] has 'a[2-1]', which has a backward range, 2-1; write 1-2");
+  EXPECT_EQ(HostsRunError({"--hostfile=/no/such/file"}),
             "read the hostfile /no/such/file: No such file or directory");
-  EXPECT_EQ(Error({"-Ha", "--fanout=0"}), "--fanout=0 is not valid; give a whole number from 1");
-  EXPECT_EQ(Error({"-Ha", "--export==1"}),
-            "--export==1 names no variable; write NAME or NAME=VALUE");
+  EXPECT_EQ(HostsRunError({"-Ha", "--fanout=0"}),
+            "--fanout=0 is not valid; give a whole number from 1");
+  EXPECT_EQ(HostsRunError({"-Ha", "--export==1"}),
+            "--export==1 is not a variable; write NAME or NAME=VALUE");
   EXPECT_EQ(
-      Error({"-Ha", "--launch-with=rsh {host}"}),
+      HostsRunError({"-Ha", "--launch-with=rsh {host}"}),
       "--launch-with=rsh {host} does not say where the host or the command goes; write {host} "
       "and {command}, as in 'docker exec -i {host} sh -c {command}'");
   const std::pair<Args, std::string> contradictions[] = {
@@ -110,7 +122,7 @@ TEST(HostsRunTest, EachMistakeHasItsSentence) {
   for (const auto& [flags, why] : contradictions) {
     Args args = {"--hosts=a"};
     args.insert(args.end(), flags.begin(), flags.end());
-    EXPECT_EQ(Error(args), "--hosts does not go with " + why + "; drop one of them");
+    EXPECT_EQ(HostsRunError(args), "--hosts does not go with " + why + "; drop one of them");
   }
 }
 

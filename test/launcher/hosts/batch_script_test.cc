@@ -1,5 +1,5 @@
 // Scripts for sbatch.
-#include "launcher/hosts/batch_script.h"
+#include "launcher/cli/slurm.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ TEST(BatchScriptTest, FlagsBecomeLinesAndTheJobIsStartedOncePerNode) {
 
 TEST(BatchScriptTest, WhatIsNoFlagIsRefused) {
   EXPECT_THAT(std::string(BatchScript({"train.sh"}, "muster", {"x"}).status().message()),
-              HasSubstr("'train.sh' is no flag of sbatch's"));
+              HasSubstr("'train.sh' is not one of sbatch's flags"));
   EXPECT_THAT(std::string(BatchScript({"--comment=a\nrm"}, "muster", {"x"}).status().message()),
               HasSubstr("line break"));
 }

@@ -1,4 +1,4 @@
-#include "launcher/hosts/host_list.h"
+#include "launcher/remote/host_list.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 namespace muster::launcher {
 namespace {
 
-// "node0:8 node1", or what is wrong.
+// "node0:8 node1", or the error.
 std::string Read(const char* text) {
   const auto hosts = ParseHostList(text);
   if (!hosts.ok()) return std::string(hosts.status().message());
@@ -36,38 +36,38 @@ TEST(HostListTest, Ipv6AddressesAreInBrackets) {
             "has 'fd00::1', which has several colons; write an IPv6 address in brackets, as in "
             "[fd00::1]:4");
   EXPECT_EQ(Read("[fd00::1]4"),
-            "has '[fd00::1]4', which goes on behind an address in brackets; write [fd00::1]:4");
+            "has '[fd00::1]4', which has text after an address in brackets; write [fd00::1]:4");
 }
 
 TEST(HostListTest, HostThatIsNamedAgainHasTheWorkersOfAllItsMentions) {
   EXPECT_EQ(Read("node0:2,node1,node0:3"), "node0:5 node1");
   EXPECT_EQ(Read("node0,node0,node0"), "node0:3");
   EXPECT_EQ(Read("node0:4,node0"), "node0:5");
-  EXPECT_EQ(Read("node0:30000,node0:30000"), "gives node0 more than 32768 workers in all");
+  EXPECT_EQ(Read("node0:30000,node0:30000"), "gives node0 more than 32768 workers in total");
 }
 
 TEST(HostListTest, EachMistakeHasItsSentence) {
-  EXPECT_EQ(Read(""), "names no host between two commas; write node0:8,node[1-3]:4");
-  EXPECT_EQ(Read("node0,"), "names no host between two commas; write node0:8,node[1-3]:4");
-  EXPECT_EQ(Read(":4"), "has ':4', which names no host; write node0:8,node[1-3]:4");
+  EXPECT_EQ(Read(""), "has no host between two commas; write node0:8,node[1-3]:4");
+  EXPECT_EQ(Read("node0,"), "has no host between two commas; write node0:8,node[1-3]:4");
+  EXPECT_EQ(Read(":4"), "has ':4', which has no host; write node0:8,node[1-3]:4");
   EXPECT_EQ(Read("node0:0"),
-            "has 'node0:0', which says '0' behind the colon, which is no number of workers from 1 "
-            "to 32768");
-  EXPECT_EQ(Read("node0:"),
-            "has 'node0:', which says '' behind the colon, which is no number of workers from 1 to "
-            "32768");
-  EXPECT_EQ(Read("@node0"), "has '@node0', which names no user before the @; write user@node0");
-  EXPECT_EQ(Read("node[3-1]"),
-            "has 'node[3-1]', which has a range that runs backwards, 3-1; write 1-3");
+            "has 'node0:0', which says '0' behind the colon, which is not a number of workers from "
+            "1 to 32768");
+  EXPECT_EQ(
+      Read("node0:"),
+      "has 'node0:', which says '' behind the colon, which is not a number of workers from 1 to "
+      "32768");
+  EXPECT_EQ(Read("@node0"), "has '@node0', which has no user before the @; write user@node0");
+  EXPECT_EQ(Read("node[3-1]"), "has 'node[3-1]', which has a backward range, 3-1; write 1-3");
 }
 
-// What ssh would take for an option, or a shell for a command, never becomes a host's name.
+// A host's name is never an option to ssh, or a command to a shell.
 TEST(HostListTest, NamesThatAreNoneAreRefused) {
   for (const char* text : {"-oProxyCommand=x", "node 0", "node;reboot", "$(id)", "a\nb", "a`b`",
                            "node0@", "user@-x", "-l@node0", "a'b", "x\033[2J"}) {
     EXPECT_FALSE(ParseHostList(text).ok()) << text;
   }
-  EXPECT_EQ(Read("a\x1b"), "has 'a\\x1b', which has characters that no host's name has");
+  EXPECT_EQ(Read("a\x1b"), "has 'a\\x1b', which has characters that are not valid in a host name");
 }
 
 }  // namespace

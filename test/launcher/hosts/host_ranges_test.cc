@@ -1,4 +1,4 @@
-#include "launcher/hosts/host_ranges.h"
+#include "launcher/remote/host_list.h"
 
 #include <gtest/gtest.h>
 
@@ -33,15 +33,15 @@ std::string Problem(const char* text) {
 TEST(HostRangesTest, EachMistakeHasItsSentence) {
   EXPECT_EQ(Problem("n[1-3"), "has a [ without its ]; write node[1-3]");
   EXPECT_EQ(Problem("n1-3]"), "has a ] without its [; write node[1-3]");
-  EXPECT_EQ(Problem("n[9-3]"), "has a range that runs backwards, 9-3; write 3-9");
+  EXPECT_EQ(Problem("n[9-3]"), "has a backward range, 9-3; write 3-9");
   EXPECT_EQ(Problem("n[a-c]"),
-            "has 'a-c' in its brackets, which is no number and no range of numbers; write "
+            "has 'a-c' in its brackets, which is neither a number nor a range of numbers; write "
             "node[1-3,7]");
   EXPECT_EQ(Problem("n[]"),
-            "has '' in its brackets, which is no number and no range of numbers; write "
+            "has '' in its brackets, which is neither a number nor a range of numbers; write "
             "node[1-3,7]");
   EXPECT_EQ(Problem("n[-3]"),
-            "has '-3' in its brackets, which is no number and no range of numbers; write "
+            "has '-3' in its brackets, which is neither a number nor a range of numbers; write "
             "node[1-3,7]");
 }
 

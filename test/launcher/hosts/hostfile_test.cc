@@ -1,4 +1,4 @@
-#include "launcher/hosts/hostfile.h"
+#include "launcher/remote/host_list.h"
 
 #include <gtest/gtest.h>
 
@@ -19,39 +19,41 @@ std::string Show(const absl::StatusOr<std::vector<Host>>& hosts) {
   });
 }
 
-std::string Read(const char* text) {
+std::string HostsOf(const char* text) {
   return Show(ParseHostfile(text, "hosts.txt"));
 }
 
 TEST(HostfileTest, AllTheWaysInWhichPeopleWriteThem) {
-  EXPECT_EQ(Read("# the cluster\n"
-                 "node0 slots=8   # the large one\n"
-                 "node1 slots=4 max_slots=8\r\n"
-                 "\n"
-                 "  node2:2\n"
-                 "node[3-4]:4\n"
-                 "alice@node5\n"
-                 "[fd00::1] slots=2"),
+  EXPECT_EQ(HostsOf("# the cluster\n"
+                    "node0 slots=8   # the large one\n"
+                    "node1 slots=4 max_slots=8\r\n"
+                    "\n"
+                    "  node2:2\n"
+                    "node[3-4]:4\n"
+                    "alice@node5\n"
+                    "[fd00::1] slots=2"),
             "node0:8 node1:4 node2:2 node3:4 node4:4 alice@node5 fd00::1:2");
 }
 
 TEST(HostfileTest, RepeatedHostsAddUp) {
-  EXPECT_EQ(Read("node0\nnode1\nnode0\n"), "node0:2 node1");
-  EXPECT_EQ(Read("node0 slots=2\nnode1:1\nnode0:3\n"), "node0:5 node1:1");
+  EXPECT_EQ(HostsOf("node0\nnode1\nnode0\n"), "node0:2 node1");
+  EXPECT_EQ(HostsOf("node0 slots=2\nnode1:1\nnode0:3\n"), "node0:5 node1:1");
 }
 
 TEST(HostfileTest, EachMistakeIsNamedWithItsLine) {
-  EXPECT_EQ(Read("node0\nnode1 slots=x\n"),
-            "hosts.txt:2: slots=x is no number of workers from 1 to 32768");
-  EXPECT_EQ(Read("node0 slots\n"), "hosts.txt:1: slots is no number of workers from 1 to 32768");
-  EXPECT_EQ(Read("node0 8\n"),
-            "hosts.txt:1: unknown word '8' behind a host; what may stand there is slots=N, and # "
-            "before a comment");
-  EXPECT_EQ(Read("\n\nnode0:2 slots=2\n"),
-            "hosts.txt:3: says twice how many workers node0 has; keep the colon or slots=");
-  EXPECT_EQ(Read("node[1-\n"),
+  EXPECT_EQ(HostsOf("node0\nnode1 slots=x\n"),
+            "hosts.txt:2: slots=x is not a number of workers from 1 to 32768");
+  EXPECT_EQ(HostsOf("node0 slots\n"),
+            "hosts.txt:1: slots is not a number of workers from 1 to 32768");
+  EXPECT_EQ(HostsOf("node0 8\n"),
+            "hosts.txt:1: unknown word '8' after a host; only slots=N and comments (#) are allowed "
+            "there");
+  EXPECT_EQ(
+      HostsOf("\n\nnode0:2 slots=2\n"),
+      "hosts.txt:3: gives the number of workers twice for node0 has; keep the colon or slots=");
+  EXPECT_EQ(HostsOf("node[1-\n"),
             "hosts.txt:1: this line has 'node[1-', which has a [ without its ]; write node[1-3]");
-  EXPECT_EQ(Read("# nothing\n\n"), "hosts.txt names no host; write a name on each line");
+  EXPECT_EQ(HostsOf("# nothing\n\n"), "hosts.txt has no host; write a name on each line");
 }
 
 TEST(HostfileTest, FileIsReadFromWhereItIs) {

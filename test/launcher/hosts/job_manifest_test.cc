@@ -1,6 +1,6 @@
-// Jobs for Kubernetes. What is printed is compared with testdata/*.yaml as a whole; to renew one,
-// run the test with --test_env=MUSTER_REWRITE=1 --test_output=all, which prints the new text.
-#include "launcher/hosts/job_manifest.h"
+// Jobs for Kubernetes. The output is compared with testdata/*.yaml as a whole; to renew a file, run
+// the test with --test_env=MUSTER_REWRITE=1 --test_output=all, which prints the new text.
+#include "launcher/remote/job_manifest.h"
 
 #include <cstdlib>
 #include <fstream>
@@ -72,22 +72,24 @@ TEST(JobManifestTest, WhatKubernetesWouldNotTakeIsRefused) {
     spec.image = spec.image.empty() ? "train" : spec.image;
     return std::string(JobManifest(spec).status().message());
   };
-  EXPECT_THAT(refused({.name = "Train"}), HasSubstr("--name=Train is no name that pods can have"));
+  EXPECT_THAT(refused({.name = "Train"}), HasSubstr("--name=Train is not a valid pod name"));
   EXPECT_EQ(refused({.name = std::string(61, 'a'), .max_nodes = 10}), "");
   EXPECT_THAT(refused({.name = std::string(61, 'a'), .max_nodes = 11}), HasSubstr("--name=aaa"));
-  EXPECT_THAT(refused({.name_space = "a.b"}), HasSubstr("--namespace=a.b is no name"));
-  EXPECT_THAT(refused({.cluster_domain = "a b"}), HasSubstr("--cluster-domain=a b is no domain"));
-  EXPECT_THAT(refused({.image = "two words"}), HasSubstr("--image=two words is no name"));
-  EXPECT_THAT(refused({.gpu_resource = "gpu"}), HasSubstr("--gpu-resource=gpu is no resource"));
-  EXPECT_THAT(refused({.cpu = "four"}), HasSubstr("--cpu=four is no amount"));
-  EXPECT_THAT(refused({.memory = "16GiB"}), HasSubstr("--memory=16GiB is no amount"));
-  EXPECT_THAT(refused({.variables = {{"A B", ""}}}), HasSubstr("--env=A B is no variable"));
-  EXPECT_THAT(refused({.claims = {{"data", "data"}}}), HasSubstr("--volume=data:data is no claim"));
-  EXPECT_THAT(refused({.secret = "a/b"}), HasSubstr("--secret=a/b is no name"));
-  EXPECT_THAT(refused({.run = {"train\xff.py"}}), HasSubstr("no UTF-8"));
+  EXPECT_THAT(refused({.name_space = "a.b"}), HasSubstr("--namespace=a.b is not a namespace name"));
+  EXPECT_THAT(refused({.cluster_domain = "a b"}),
+              HasSubstr("--cluster-domain=a b is not a domain"));
+  EXPECT_THAT(refused({.image = "two words"}), HasSubstr("--image=two words is not an image name"));
+  EXPECT_THAT(refused({.gpu_resource = "gpu"}), HasSubstr("--gpu-resource=gpu is not a resource"));
+  EXPECT_THAT(refused({.cpu = "four"}), HasSubstr("--cpu=four is not an amount"));
+  EXPECT_THAT(refused({.memory = "16GiB"}), HasSubstr("--memory=16GiB is not an amount"));
+  EXPECT_THAT(refused({.variables = {{"A B", ""}}}), HasSubstr("--env=A B is not a variable"));
+  EXPECT_THAT(refused({.claims = {{"data", "data"}}}),
+              HasSubstr("--volume=data:data is not a claim"));
+  EXPECT_THAT(refused({.secret = "a/b"}), HasSubstr("--secret=a/b is not the name"));
+  EXPECT_THAT(refused({.run = {"train\xff.py"}}), HasSubstr("is not UTF-8"));
 }
 
-// Whoever may see a job may not see its token: it is in the Secret alone.
+// Users who may read the job may not see its token, which is in the Secret only.
 TEST(JobManifestTest, TheTokenIsInTheSecretAlone) {
   const std::string printed = Printed({.image = "train",
                                        .min_nodes = 2,
@@ -100,8 +102,8 @@ TEST(JobManifestTest, TheTokenIsInTheSecretAlone) {
   EXPECT_THAT(job, Not(HasSubstr("0123abc")));
 }
 
-// kubectl refused a manifest with an argument in which there was a control character, and gave the
-// script another text where there was a line separator.
+// kubectl refused a manifest with a control character in an argument, and changed an argument with
+// a line separator.
 TEST(JobManifestTest, WhatYamlReadsOtherwiseThanJsonIsEscaped) {
   const std::string text = Printed({.image = "i", .run = {"\x7f \u0085 \u009b \u2028 \ufeff ü 😀"}});
   EXPECT_THAT(text, HasSubstr("- \"\\u007f \\u0085 \\u009b \\u2028 \\ufeff ü 😀\"\n"));

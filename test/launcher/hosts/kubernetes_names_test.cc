@@ -1,5 +1,5 @@
-// What Kubernetes takes for a name or an amount.
-#include "launcher/hosts/kubernetes_names.h"
+// Kubernetes' syntax of names and quantities.
+#include "launcher/remote/kubernetes_names.h"
 
 #include <string>
 
@@ -46,7 +46,7 @@ TEST(KubernetesNamesTest, Variables) {
   for (const char* none : {"", "7A", "A B", "A=", "A\n"}) EXPECT_FALSE(IsVariableName(none));
 }
 
-// In Kubernetes $(NAME) stands for a variable's value, and $$ for a dollar sign.
+// In Kubernetes $(NAME) means a variable's value, and $$ a dollar sign.
 TEST(KubernetesNamesTest, ADollarSignStaysOne) {
   EXPECT_EQ(WithoutExpansion("$(HOME) costs 5$"), "$$(HOME) costs 5$$");
 }

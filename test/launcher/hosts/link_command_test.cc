@@ -1,4 +1,4 @@
-#include "launcher/hosts/link_command.h"
+#include "launcher/remote/link_command.h"
 
 #include <sys/stat.h>
 
@@ -26,7 +26,7 @@ TEST(LinkCommandTest, SshGetsTheUserAndAsksNothing) {
               ElementsAre("-l", "alice", "--", "node1", "the command"));
 }
 
-// What comes of a command that a shell is given, on both streams.
+// A shell command's output on both streams.
 std::string OutputOf(const std::string& shell, const std::string& command) {
   FILE* const output = ::popen((shell + " -c " + ShellQuoted(command) + " 2>&1").c_str(), "r");
   if (output == nullptr) return "";
@@ -41,8 +41,8 @@ void WriteProgram(const std::string& path, const std::string& says) {
   ::chmod(path.c_str(), 0755);
 }
 
-// What ssh is run with to node1 where connections are kept, if it is configured so: lines of
-// `ssh -G`, each quoted for a shell.
+// The ssh command line for node1 with kept connections, for a configuration given as lines of `ssh
+// -G`, each quoted for a shell.
 std::string RanWith(const std::string& settings) {
   const test::TempDir dir;
   std::ofstream(dir.Path("ssh")) << "#!/bin/sh\ntest \"$1\" != -G || { printf '%s\\n' " << settings
@@ -69,8 +69,8 @@ TEST(LinkCommandTest, ConnectionIsKeptForTheMachineAndUserThatAreReached) {
               testing::HasSubstr("ControlPath=/run/k-you@fd00::1:2222 "));
 }
 
-// "My password is asked for once a day, in a connection that I open by hand; muster logged in by
-// itself, and could not." "My job ended, and so did my colleague's, who goes the same way."
+// "I type my password once a day, into a connection that I open by hand; muster logged in by
+// itself, and failed." "My job ended, and so did that of a colleague who uses the same jump host."
 TEST(LinkCommandTest, ConnectionIsNotKeptWhereThatWouldBeWorse) {
   for (const std::string setting :
        {"'controlpath /home/me/%C'", "'proxyjump gate'", "'proxycommand nc %h %p'",
@@ -96,7 +96,7 @@ TEST(LinkCommandTest, TheShellThatIsGivenTheCommandBecomesMusterWhereItIs) {
   WriteProgram(here, "here");
   WriteProgram(path, "path");
   for (const std::string shell : {"/bin/sh", "/bin/bash"}) {
-    // No other shell is found.
+    // No other shell can be found.
     const std::string without_sh = "PATH= " + shell;
     EXPECT_EQ(
         OutputOf(without_sh, RemoteCommand(here, ProgramSource::kInstalled, LoginShell::kUsual)),

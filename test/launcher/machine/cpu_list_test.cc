@@ -1,4 +1,4 @@
-#include "launcher/machine/cpu_list.h"
+#include "launcher/machine/nproc.h"
 
 #include <sched.h>
 

@@ -11,13 +11,13 @@ using testing::IsEmpty;
 
 using Strings = std::vector<std::string>;
 
-// The third is cut into two instances.
+// The third is split into two instances.
 const std::vector<GpuDevice> kGpus = {
     {.index = 0, .uuid = "GPU-aa11-0", .pci_bus_id = "0000:01:00.0"},
     {.index = 1, .uuid = "GPU-aa22-0", .pci_bus_id = "0000:02:00.0"},
     {.index = 2, .uuid = "GPU-bb33-0", .mig_uuids = {"MIG-cc44-0", "MIG-cc55-0"}},
     {.index = 3, .uuid = "GPU-bb44-0", .pci_bus_id = "0000:04:00.0"}};
-// As the device nodes alone tell.
+// From device nodes alone.
 const std::vector<GpuDevice> kNodesOnly = {{.index = 0}, {.index = 1}};
 
 Environment Visible(const std::string& list) {
@@ -36,7 +36,7 @@ TEST(VisibleDevicesTest, CudasRulesHold) {
       {"3,0", {"3", "0"}},
       {" 2 , 3 ", {"2", "3"}},
       {"0,1,", {"0", "1"}},
-      // What is no device hides all that follow.
+      // An entry that names no device hides all entries after it.
       {"-1", {}},
       {"1,-1,2", {"1"}},
       {"0,4,1", {"0"}},
@@ -45,13 +45,13 @@ TEST(VisibleDevicesTest, CudasRulesHold) {
       {"none", {}},
       {"NoDevFiles", {}},
       {"0,99999999999,1", {"0"}},
-      // As strtoul() reads.
+      // Parsed as by strtoul().
       {"1gpu2,+2ampere", {"1", "2"}},
-      // Named twice: none at all.
+      // Named twice: no device at all.
       {"0,1,0", {}},
       {"0,00", {}},
       {"GPU-bb3,GPU-bb33", {}},
-      // UUIDs, also cut short.
+      // UUIDs, also shortened.
       {"GPU-bb33-0,GPU-aa2", {"GPU-bb33-0", "GPU-aa2"}},
       {"GPU-aa", {}},
       {"GPU-bb33,GPU-dd,GPU-aa1", {"GPU-bb33"}},
@@ -59,7 +59,7 @@ TEST(VisibleDevicesTest, CudasRulesHold) {
       {"MIG-cc55,MIG-dd", {"MIG-cc55"}},
       {"MIG-cc", {}},
       {"MIG-GPU-aa11-0/1/0", {"MIG-GPU-aa11-0/1/0"}},
-      // The first entry says which kind the list is of.
+      // The first entry determines the kind of the list.
       {"0,GPU-aa2", {"0"}},
       {"GPU-aa2,0", {"GPU-aa2"}},
       {"MIG-cc4,GPU-aa2", {"MIG-cc4"}},
@@ -117,7 +117,7 @@ struct RefusedCase {
 
 TEST(CheckDevicesTest, WhatIsWrongIsSaidInOnePhrase) {
   const RefusedCase cases[] = {
-      {"", nullptr, "names no device; write a list such as 0-3,6"},
+      {"", nullptr, "is empty; write a list such as 0-3,6"},
       {"0,4", nullptr, "names device 4, but this machine has devices 0 to 3 only"},
       {"GPU-zz", nullptr,
        "names device GPU-zz, which is not one device of this machine; `nvidia-smi -L` lists them"},
@@ -133,11 +133,11 @@ TEST(CheckDevicesTest, WhatIsWrongIsSaidInOnePhrase) {
        "has 'one', which is not a device; write indices, ranges, GPU- or MIG- UUIDs, such as "
        "0-3,6"},
       {"0,1", "1,2",
-       "names device 0, which CUDA_VISIBLE_DEVICES=1,2 does not leave; unset it or choose among "
-       "its devices"},
+       "names device 0, which CUDA_VISIBLE_DEVICES=1,2 excludes; unset it or choose among its "
+       "devices"},
       {"2", "1,-1,2",
-       "names device 2, which CUDA_VISIBLE_DEVICES=1,-1,2 does not leave; unset it or choose among "
-       "its devices"},
+       "names device 2, which CUDA_VISIBLE_DEVICES=1,-1,2 excludes; unset it or choose among its "
+       "devices"},
   };
   for (const RefusedCase& test : cases) {
     const auto checked = CheckDevices(
@@ -152,7 +152,7 @@ TEST(CheckDevicesTest, WhatIsWrongIsSaidInOnePhrase) {
 TEST(CheckDevicesTest, MachineWithoutGpusIsNoted) {
   EXPECT_EQ(DevicesNote("4,5", kGpus), "");
   EXPECT_EQ(DevicesNote("4,5", {}),
-            "--devices=4,5 is not checked, because this machine shows no NVIDIA device");
+            "--devices=4,5 is not checked, because this machine has no NVIDIA device");
 }
 
 TEST(DeviceOfRankTest, EachRankHasItsEntryOfTheParentsList) {

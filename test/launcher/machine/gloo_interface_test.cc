@@ -1,13 +1,11 @@
-#include "launcher/machine/gloo_interface.h"
+#include "launcher/machine/network.h"
 
 #include <gtest/gtest.h>
-
-#include "launcher/machine/local_address.h"
 
 namespace muster::launcher {
 namespace {
 
-// "connect [127.0.0.1]:5556: Connection refused", said Gloo on the second node.
+// Gloo on the second node said "connect [127.0.0.1]:5556: Connection refused".
 TEST(GlooInterfaceTest, HostWhoseNameLeadsToLoopbackUsesTheInterfaceThatOthersReachItBy) {
   if (InterfaceAddresses().empty()) GTEST_SKIP() << "this machine has nothing but loopback";
   const std::string address = InterfaceAddresses().front();

@@ -1,4 +1,4 @@
-#include "launcher/machine/kernel_log.h"
+#include "launcher/machine/gpu_health.h"
 
 #include <fstream>
 
@@ -88,7 +88,7 @@ TEST_F(KernelLogTest, ALogThatMayNotBeReadHasNone) {
   }
 }
 
-// Whatever it says: a device returns a record for each read, and does not let the reader wait.
+// With any content: the device returns one record per read, and never blocks.
 TEST(KernelLogDeviceTest, TheKernelsOwnIsReadToItsEnd) {
   KernelLog log(KernelLog::From::kOldest);
   if (!log.readable()) GTEST_SKIP() << "/dev/kmsg may not be read here";

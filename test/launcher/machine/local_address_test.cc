@@ -1,10 +1,13 @@
-// What this machine knows about itself. Asserts only what holds on every machine: loopback
+// This machine's own names and addresses. Asserts only what holds on every machine: loopback
 // addresses, and TEST-NET addresses (RFC 5737), which no machine has.
-#include "launcher/machine/local_address.h"
+#include "launcher/machine/network.h"
 
+#include <sched.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <climits>
+#include <string>
 
 #include <gtest/gtest.h>
 
@@ -15,6 +18,22 @@ TEST(LocalAddressTest, HostNameIsWhatTheKernelSays) {
   char name[HOST_NAME_MAX + 1] = {};
   ASSERT_EQ(gethostname(name, sizeof name), 0);
   EXPECT_EQ(HostName(), name[0] == '\0' ? "localhost" : name);
+}
+
+// Pods with setHostnameAsFQDN have names of up to 64 bytes, Linux' limit: such a machine was called
+// "localhost".
+TEST(LocalAddressTest, HostNameMayBeAsLongAsTheKernelAllows) {
+  const pid_t child = fork();
+  if (child == 0) {
+    const std::string longest(HOST_NAME_MAX, 'n');
+    if (unshare(CLONE_NEWUTS) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWUTS) != 0) _exit(2);
+    if (sethostname(longest.data(), longest.size()) != 0) _exit(2);
+    _exit(HostName() == longest ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  if (WEXITSTATUS(status) == 2) GTEST_SKIP() << "this process may not name a machine";
+  EXPECT_EQ(status, 0);
 }
 
 TEST(LocalAddressTest, LoopbackAddressIsOursAndIsReachedFromLoopback) {

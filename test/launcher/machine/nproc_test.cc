@@ -49,6 +49,38 @@ TEST(NprocTest, DevicesAreListedOnlyWhereTheyMatter) {
   machine.nvidia_devices = 0;
   EXPECT_EQ(*ParseNproc("auto", machine, {}), 16);
   EXPECT_EQ(g_listed, 1) << "where there is no device node";
+  machine.hides_nodes = true;
+  EXPECT_EQ(*ParseNproc("auto", machine, {}), 2) << "of WSL2 only NVML tells";
+}
+
+// "192 workers on a node with four AMD GPUs, and no warning."
+TEST(NprocTest, CpusAreNotTakenWhereThereIsAnotherAccelerator) {
+  const Machine machine = {
+      .cpus = 192, .find_accelerator = [](const Environment&) {
+        return std::optional(Accelerator{.kind = "AMD GPUs",
+                                         .node = "/dev/kfd",
+                                         .count = 3,
+                                         .chosen_by = "HIP_VISIBLE_DEVICES=0,1,2"});
+      }};
+  for (const char* const text : {"auto", "gpu"}) {
+    EXPECT_EQ(ParseNproc(text, machine, {}).status().message(),
+              "finds no NVIDIA GPU, but AMD GPUs (/dev/kfd), which are not counted yet; give their "
+              "number, such as --nproc-per-node=3 for HIP_VISIBLE_DEVICES=0,1,2, or "
+              "--nproc-per-node=cpu");
+  }
+  EXPECT_EQ(*ParseNproc("cpu", machine, {}), 192);
+  EXPECT_EQ(*ParseNproc("auto", machine, {{"CUDA_VISIBLE_DEVICES", ""}}), 192) << "it is hidden";
+}
+
+TEST(NprocTest, AutoSaysWhatItHasCounted) {
+  EXPECT_EQ(NprocNote("auto", kNoGpu, {}),
+            "--nproc-per-node=auto counts 16 CPUs, as this machine has no GPU");
+  EXPECT_EQ(NprocNote("auto", kFourGpus, {}), "--nproc-per-node=auto counts 4 GPUs");
+  EXPECT_EQ(NprocNote("auto", kFourGpus, {{"CUDA_VISIBLE_DEVICES", "-1"}}),
+            "--nproc-per-node=auto counts 16 CPUs, as CUDA_VISIBLE_DEVICES leaves no GPU");
+  EXPECT_EQ(NprocNote("gpu", kFourGpus, {}), "");
+  EXPECT_EQ(NprocNote("cpu", kFourGpus, {}), "");
+  EXPECT_EQ(NprocNote("4", kFourGpus, {}), "");
 }
 
 TEST(NprocTest, ADriverThatDoesNotAnswerIsNoted) {
@@ -59,7 +91,7 @@ TEST(NprocTest, ADriverThatDoesNotAnswerIsNoted) {
                                  .trouble = "it does not start: mismatch (NVML error 18)"};
                            }};
   EXPECT_EQ(GpuTroubleNote(machine),
-            "the NVIDIA driver does not tell of all GPUs: it does not start: mismatch (NVML error "
+            "the NVIDIA driver does not report all GPUs: it does not start: mismatch (NVML error "
             "18); muster finds 2 GPUs, and workers may not be able to use them");
 }
 
@@ -80,7 +112,7 @@ TEST(NprocTest, WhatIsNoNumberOfWorkersIsRefused) {
 TEST(NprocTest, CpusAreThoseThisProcessMayRunOn) {
   cpu_set_t original;
   ASSERT_EQ(sched_getaffinity(0, sizeof original, &original), 0);
-  EXPECT_EQ(LookAtMachine().cpus, CPU_COUNT(&original));
+  EXPECT_EQ(LookAtMachine().cpus, CountCpus(CPU_COUNT(&original), CpuQuota()));
 
   cpu_set_t one;
   CPU_ZERO(&one);

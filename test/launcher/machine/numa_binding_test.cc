@@ -1,6 +1,6 @@
-// Tries the modes on one invented machine: two sockets with two NUMA nodes each; a node has four
+// Tries the modes on one simulated machine: two sockets with two NUMA nodes each; a node has four
 // cores of two hardware threads (CPU n and n + 16), and two core complexes of two cores.
-#include "launcher/machine/numa_binding.h"
+#include "launcher/machine/numa.h"
 
 #include <filesystem>
 
@@ -12,8 +12,6 @@
 
 namespace muster::launcher {
 namespace {
-
-using test::TempDir;
 
 NumaTopology TwoSockets() {
   NumaTopology topology;
@@ -69,7 +67,7 @@ TEST(NumaBindingTest, ExclusiveSplitsTheNodesCoresAmongItsGpus) {
   const Case cases[] = {
       {1, {0}, "0-31", "0-3,16-19"},
       {2, {0, 0}, "0-31", "0-1,16-17 | 2-3,18-19"},
-      // The first GPUs get the cores that are left over.
+      // The first GPUs get the remaining cores.
       {3, {0, 0, 0}, "0-31", "0-1,16-17 | 2,18 | 3,19"},
       {4, {1, 0, 1, 0}, "0-31", "4-5,20-21 | 0-1,16-17 | 6-7,22-23 | 2-3,18-19"},
       // A GPU without a worker keeps its cores.
@@ -145,7 +143,7 @@ class NumaBindingHereTest : public testing::Test {
     temp_.Write(name, text + "\n");
   }
 
-  const TempDir temp_;
+  const test::TempDir temp_;
   const std::vector<GpuDevice> gpus_ = {
       {.index = 0, .uuid = "GPU-a", .pci_bus_id = "0000:01:00.0"},
       {.index = 1, .uuid = "GPU-b", .mig_uuids = {"MIG-b"}, .pci_bus_id = "0000:02:00.0"},
@@ -179,7 +177,7 @@ TEST_F(NumaBindingHereTest, DeviceWithoutPciAddressIsAnError) {
       BindWorkersHere(NumaMode::kNode, 1, {{"CUDA_VISIBLE_DEVICES", "2"}}, gpus_, temp_.path())
           .status()
           .message(),
-      "--numa-binding cannot tell where device 2 is: neither NVML nor /proc/driver/nvidia "
+      "--numa-binding cannot find where device 2 is: neither NVML nor /proc/driver/nvidia "
       "gives its PCI address");
 }
 

@@ -1,4 +1,4 @@
-#include "launcher/machine/numa_topology.h"
+#include "launcher/machine/numa.h"
 
 #include <filesystem>
 
@@ -10,9 +10,7 @@
 namespace muster::launcher {
 namespace {
 
-using test::TempDir;
-
-// A /sys of the test's own.
+// A simulated /sys.
 class NumaTopologyTest : public testing::Test {
  protected:
   void Write(const std::string& name, const std::string& text) {
@@ -32,7 +30,7 @@ class NumaTopologyTest : public testing::Test {
     Write(cache + "/shared_cpu_list", shared);
   }
 
-  const TempDir temp_;
+  const test::TempDir temp_;
 };
 
 TEST_F(NumaTopologyTest, NodesSocketsCoresAndComplexesAreRead) {

@@ -10,11 +10,9 @@
 namespace muster::launcher {
 namespace {
 
-using test::TempDir;
-
 constexpr char kFakeNvml[] = "test/launcher/machine/libfake_nvml.so";
 
-// A machine's files in a directory of the test's own.
+// A machine's files in a temporary directory.
 class NvmlTest : public testing::Test {
  protected:
   NvmlTest() {
@@ -32,7 +30,7 @@ class NvmlTest : public testing::Test {
                     std::to_string(minor) + "\nGPU Excluded:\t No\n");
   }
 
-  const TempDir temp_;
+  const test::TempDir temp_;
   GpuSources sources_ = {.library = "libthere-is-none.so",
                          .device_dir = temp_.path() + "/dev",
                          .driver_dir = temp_.path() + "/gpus"};
@@ -75,7 +73,7 @@ TEST_F(NvmlTest, WithoutNvmlTheDriversFilesTell) {
   EXPECT_EQ(CountGpuNodes(sources_), 3);
 }
 
-// A driver that did not fit its library was not told of: workers failed, and nobody knew why.
+// A driver that did not match its library was not reported: workers failed without an explanation.
 TEST_F(NvmlTest, NvmlThatRefusesToWorkIsAsGoodAsNoneAndSaysWhy) {
   AddNode("nvidia3");
   AddInformation("0000:3b:00.0", "GPU-aaaa", 3);

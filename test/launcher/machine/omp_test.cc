@@ -1,4 +1,4 @@
-#include "launcher/machine/omp.h"
+#include "launcher/cli/launch_config.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Reserved ports with real sockets: what other programs get when they ask the kernel for any port,
 // or for the reserved one.
-#include "launcher/machine/reserved_port.h"
+#include "launcher/machine/network.h"
 
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -16,7 +16,7 @@
 namespace muster::launcher {
 namespace {
 
-// A TCP socket as programs make it.
+// A TCP socket as programs create it.
 class Socket {
  public:
   explicit Socket(int family) : family_(family), fd_(socket(family, SOCK_STREAM, 0)) {}
@@ -30,7 +30,7 @@ class Socket {
     return *this;
   }
 
-  // Binds to loopback or to every address; 0, or errno.
+  // Binds to loopback or to all addresses; returns 0 or errno.
   int Bind(std::uint16_t port, bool loopback) {
     if (family_ == AF_INET6) {
       sockaddr_in6 address{};
@@ -74,8 +74,8 @@ TEST(ReservedPortTest, FreePortIsFoundAndEachHolderHasItsOwn) {
 }
 
 TEST(ReservedPortTest, NobodyWhoAsksForAnyFreePortIsGivenAHeldOne) {
-  // The kernel deals its 28,000 free ports at random: if it dealt held ones, too, one of the 50
-  // would be among these with 97 %.
+  // The kernel picks one of 28,000 free ports at random: if it also picked held ones, one of the 50
+  // would be among these with a probability of 97 %.
   constexpr int kTries = 2000;
   std::vector<ReservedPort> held;
   std::vector<bool> is_held(65536);

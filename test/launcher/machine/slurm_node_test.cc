@@ -1,5 +1,5 @@
-// What scontrol prints of nodes, and what is read from it.
-#include "launcher/machine/slurm_node.h"
+// Parsing scontrol's output about nodes.
+#include "launcher/run/interruptions.h"
 
 #include <string>
 
@@ -10,7 +10,7 @@
 namespace muster::launcher {
 namespace {
 
-// As Slurm 22.05 has it, shortened.
+// As printed by Slurm 22.05, shortened.
 std::string Shown(const std::string& state, const std::string& reason = "") {
   return absl::StrCat(
       "NodeName=n2 Arch=x86_64 CoresPerSocket=1 \n   CPUAlloc=1 CPUEfctv=4 CPUTot=4 CPULoad=0.50\n"

@@ -1,5 +1,5 @@
 // What a detached run leaves for whoever looks for it.
-#include "launcher/registry/detached_run.h"
+#include "launcher/run/detached_run.h"
 
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -52,7 +52,8 @@ TEST(DetachedRunTest, OneThatLivesKeepsItsFiles) {
   ASSERT_TRUE(first.ok()) << first.status();
   // The pid is this process's again.
   const auto second = DetachedRun::Create(dir.path(), "big");
-  EXPECT_THAT(std::string(second.status().message()), HasSubstr("has its name and pid, and lives"));
+  EXPECT_THAT(std::string(second.status().message()),
+              HasSubstr("has the same name and pid; start this one again"));
   EXPECT_EQ(::access(first->path().c_str(), F_OK), 0);
 }
 
@@ -66,6 +67,23 @@ TEST(DetachedRunTest, WhatNoRunMadeIsPassedOver) {
   ASSERT_EQ(::symlink("/etc/passwd", dir.Path("link-99.out").c_str()), 0);
   EXPECT_THAT(FindDetached(dir.path(), "99"), IsEmpty());
   EXPECT_TRUE(DetachedEnd::Open({.end = dir.Path("fifo-99.end")}).ok()) << "at once";
+}
+
+// A run of any name is found by it, and by no other's.
+TEST(DetachedRunTest, RunsAreFoundByAnyNameTheyHave) {
+  const std::string long_name(255, 'x');
+  for (const std::string& name :
+       {std::string("me@host:7"), std::string("team/exp 1"), std::string("../../up"),
+        std::string("100 %"), std::string("größe"), std::string("-rf"), std::string(".."),
+        long_name}) {
+    const test::TempDir dir;
+    const auto run = DetachedRun::Create(dir.path(), name);
+    ASSERT_TRUE(run.ok()) << run.status();
+    EXPECT_EQ(run->path().rfind('/'), dir.path().size()) << run->path();
+    EXPECT_THAT(FindDetached(dir.path(), name), SizeIs(1)) << name;
+    EXPECT_THAT(FindDetached(dir.path(), name + "y"), IsEmpty()) << name;
+    EXPECT_THAT(FindDetached(dir.path(), "team_exp 1"), IsEmpty());
+  }
 }
 
 }  // namespace

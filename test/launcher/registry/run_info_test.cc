@@ -1,4 +1,4 @@
-#include "launcher/registry/run_info.h"
+#include "launcher/run/run_info.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Uses real files, locks and processes: a run that dies is a child that receives SIGKILL.
-#include "launcher/registry/run_registry.h"
+#include "launcher/run/run_registry.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -197,7 +197,7 @@ TEST(RunRegistryTest, DirectoryThatOthersControlIsRefused) {
     const char* why;
   };
   for (const Case& test :
-       {Case{"/link", "it is a symbolic link"}, Case{"/open", "others may write to it"},
+       {Case{"/link", "it is a symbolic link"}, Case{"/open", "other users can write to it"},
         Case{"/file", "it is not a directory"}}) {
     const std::string dir = temp.path() + test.name;
     const std::string sentence = "use " + dir + ": " + test.why;
@@ -239,7 +239,7 @@ TEST(RunRegistryTest, RunIdCannotLeaveTheDirectory) {
   EXPECT_THAT(ListRuns({temp.path()}).runs, ElementsAre(Info("../../x")));
 }
 
-// A link that somebody else can let lead elsewhere led every run's entry to him.
+// A link that another user could redirect sent every run's entry to that user.
 TEST(RunRegistryTest, LinkOfAnotherUserOnTheWayIsNotFollowed) {
   const TempDir temp;
   fs::create_directory(temp.path() + "/real");
@@ -251,7 +251,7 @@ TEST(RunRegistryTest, LinkOfAnotherUserOnTheWayIsNotFollowed) {
   EXPECT_THAT(
       std::string(RunRegistration::Register({dir}, Info("x")).status().message()),
       testing::StartsWith("make " + dir + ": " + temp.path() +
-                          "/link is a symbolic link that the user with id 12345 could let"));
+                          "/link is a symbolic link that the user with id 12345 could redirect"));
   EXPECT_EQ(CountFiles(temp.path() + "/real"), 0u);
 }
 

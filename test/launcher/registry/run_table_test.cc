@@ -1,4 +1,4 @@
-#include "launcher/registry/run_table.h"
+#include "launcher/run/run_info.h"
 
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ TEST(RunTableTest, ColumnsAreAligned) {
       "standalone-ab12cd34  17      0     4,5           0-1 of 2  running  2026-11-21 04:40:37  "
       "/tmp/muster_x1  train.py\n"
       "größe                123456  -     GPU-8932f937  -         waiting  1970-01-01 01:00:00  "
-      "-               a?[2J?b.py\n");
+      "-               a?[2J b.py\n");
 }
 
 TEST(RunTableTest, RunsOfSeveralHostsHaveTheirNames) {

@@ -1,4 +1,4 @@
-#include "launcher/registry/runs_place.h"
+#include "launcher/machine/environment.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
-#include "launcher/registry/run_registry.h"
+#include "launcher/run/run_registry.h"
 #include "test/support/temp_dir.h"
 
 namespace muster::launcher {
@@ -30,7 +30,7 @@ class RunsPlaceTest : public testing::Test {
   }
 
   const TempDir temp_;
-  const RunsPlace place_{.chosen = "", .runtime = "", .temp = temp_.path()};
+  const base::UserPlace place_{.chosen = "", .runtime = "", .temps = {temp_.path()}};
   const std::string uid_ = absl::StrCat(geteuid());
   const std::string prefix_ = temp_.Path("muster-" + uid_);
   const std::string usual_ = "/run/user/" + uid_ + "/muster";
@@ -42,9 +42,9 @@ TEST_F(RunsPlaceTest, ChosenPlaceIsTheOnlyOne) {
 }
 
 TEST_F(RunsPlaceTest, RuntimeDirectoryComesFirst) {
-  RunsPlace place = RunsPlaceOf({{"XDG_RUNTIME_DIR", "/c/"}});
-  EXPECT_EQ(place.temp, "/tmp");
-  place.temp = temp_.path();
+  base::UserPlace place = RunsPlaceOf({{"XDG_RUNTIME_DIR", "/c/"}});
+  EXPECT_THAT(place.temps, ElementsAre("/tmp", "/var/tmp"));
+  place.temps = {temp_.path()};
   EXPECT_THAT(RunsDirs(place), ElementsAre("/c/muster", StartsWith(prefix_ + "-"), usual_));
   place.runtime = "/run/user/" + uid_;
   EXPECT_THAT(RunsDirs(place), ElementsAre(usual_, StartsWith(prefix_ + "-")));
@@ -58,6 +58,26 @@ TEST_F(RunsPlaceTest, LaterRunsAndListsFindWhatTheFirstHasMade) {
   const std::vector<std::string> dirs = RunsDirs(place_);
   EXPECT_THAT(dirs, ElementsAre(StartsWith(prefix_ + "-"), usual_));
   EXPECT_EQ(ListRuns({dirs[0]}).runs.size(), 2u);
+}
+
+// "On a machine without /tmp muster ps showed no run."
+TEST_F(RunsPlaceTest, NextTemporaryDirectoryStandsInForOneThatIsMissing) {
+  base::UserPlace place = place_;
+  place.temps = {"/no/tmp", temp_.path()};
+  const auto run = RunRegistration::Register(RunsDirs(place), Info("run"));
+  ASSERT_TRUE(run.ok()) << run.status();
+  EXPECT_THAT(RunsDirs(place),
+              ElementsAre(StartsWith("/no/tmp/"), StartsWith(prefix_ + "-"), usual_));
+  EXPECT_THAT(ListRuns(RunsDirs(place)).runs, ElementsAre(Info("run")));
+}
+
+// Two that start at once must not each make one of its own.
+TEST_F(RunsPlaceTest, WhatThereMustBeOneOfHasTheSamePlaceForAll) {
+  EXPECT_EQ(base::FoldersForOne(place_).front(), prefix_ + "-0");
+  const auto run = RunRegistration::Register(RunsDirs(place_), Info("run"));
+  EXPECT_EQ(base::FoldersForOne(place_).front(), prefix_ + "-0");
+  ASSERT_EQ(mkdir((prefix_ + "-0").c_str(), 0700), 0);
+  EXPECT_EQ(RunsDirs(place_).front(), prefix_ + "-0");
 }
 
 // "Another user had made /tmp/muster-1000, and muster ps showed none of my runs any more."

@@ -1,4 +1,4 @@
-// What is read of a log that is whole, and of one that is not.
+// Reading of complete and of damaged logs.
 #include "launcher/replay/event_file.h"
 
 #include <gmock/gmock.h>
@@ -6,7 +6,6 @@
 
 #include "base/json.h"
 #include "launcher/replay/job_events.h"
-#include "launcher/report/event_schema.h"
 #include "test/launcher/replay/logs.h"
 
 namespace muster::launcher {
@@ -55,8 +54,8 @@ TEST(EventFileTest, NewerVersionIsRefusedInOneSentence) {
 
 TEST(EventFileTest, FileWithoutEventsIsRefused) {
   const std::string sentence =
-      "read the event log events.json: there is no event in it; give files that muster run "
-      "--event-log=FILE has written";
+      "read the event log events.json: it has no events; give files written by muster run "
+      "--event-log=FILE";
   EXPECT_EQ(ErrorOf(""), sentence);
   EXPECT_EQ(ErrorOf("#!/bin/sh\necho\n"), sentence);
   EXPECT_EQ(ErrorOf(std::string("\0\xff\n{}\n[[[", 8)), sentence);
@@ -68,7 +67,7 @@ TEST(EventFileTest, LastLineThatWasTornOffIsLeftOutAndTold) {
   const EventFile file = Read(whole.substr(0, whole.size() - 20));
   ASSERT_EQ(file.nodes.size(), 1u);
   EXPECT_EQ(file.nodes[0].events.size(), 2u);
-  EXPECT_THAT(file.notes, ElementsAre("events.json: its last line was torn off"));
+  EXPECT_THAT(file.notes, ElementsAre("events.json: its last line is incomplete"));
 }
 
 TEST(EventFileTest, UnknownEventsAndFieldsOfTheSameVersionAreNoMistake) {
@@ -88,8 +87,8 @@ TEST(EventFileTest, LinesThatAreNoEventsAreCountedAndTheFirstIsExplained) {
   const EventFile file = Read(AgentLog("n0", 1).text() + "garbage\n{\"event\":\"joining\"}\n" +
                               AgentLog("n1", 1).text());
   EXPECT_EQ(file.nodes.size(), 2u);
-  EXPECT_THAT(file.notes, ElementsAre("events.json: 2 lines are no events and are left out (line "
-                                      "2: the line is no JSON)"));
+  EXPECT_THAT(file.notes, ElementsAre("events.json: 2 lines are not events and are left out (line "
+                                      "2: the line is not JSON)"));
 }
 
 TEST(EventFileTest, LogWithoutItsBeginningIsRead) {
@@ -99,7 +98,7 @@ TEST(EventFileTest, LogWithoutItsBeginningIsRead) {
   EXPECT_THAT(file.notes, ElementsAre(HasSubstr("the log of node n0 has no beginning")));
 }
 
-// A file that is appended to has the runs of yesterday, too.
+// A file that is appended to contains yesterday's runs, too.
 TEST(JobEventsTest, LifeThatEndedLastIsTaken) {
   AgentLog old("n0", 1);
   old.Assigned(5, 0, 0, 1, 1);

@@ -1,10 +1,9 @@
-// The page: that what logs say stays text in it, and that a large job's stays small.
+// The page: logs' contents stay text, and a large job's page stays small.
 #include "launcher/replay/html_view.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "launcher/replay/html_text.h"
 #include "test/launcher/replay/logs.h"
 
 namespace muster::launcher {
@@ -25,7 +24,7 @@ std::size_t CountOf(const std::string& part, const std::string& text) {
 
 TEST(HtmlTextTest, NothingIsMarkup) {
   EXPECT_EQ(HtmlText("<b a=\"1\" c='2'>&\n\x1b\x7f\xc3\xa4"),
-            "&lt;b a=&quot;1&quot; c=&#39;2&#39;&gt;&amp;???\xc3\xa4");
+            "&lt;b a=&quot;1&quot; c=&#39;2&#39;&gt;&amp;\n??\xc3\xa4");
   EXPECT_EQ(HtmlText("a\u202eb\u2069\u00e4"), "a?b?\u00e4") << "and nothing turns the line around";
   EXPECT_EQ(JsonForHtml("a\u202eb\nc"), R"("a?b\nc")");
   EXPECT_EQ(JsonForHtml("</script><!--"), R"("\u003c/script>\u003c!--")");
@@ -36,7 +35,7 @@ TEST(HtmlTextTest, PolicyNamesTheHashOfAContent) {
   EXPECT_EQ(PolicyHash(""), "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='");
 }
 
-// The page did not have what ended no round.
+// The page lacked incidents that ended no round.
 TEST(HtmlViewTest, WhatElseHappenedIsOnThePage) {
   AgentLog log("n0", 1);
   log.Assigned(1, 0, 0, 1, 1).At(2, {.kind = kWorkersStarted, .round = 0});
@@ -47,7 +46,7 @@ TEST(HtmlViewTest, WhatElseHappenedIsOnThePage) {
   EXPECT_THAT(page, HasSubstr("<td class=\"words\">rank 0 &lt;is&gt; a straggler</td>"));
 }
 
-// "A worker's last words ran as a script in the browser of whoever looked at the page."
+// "A worker's output ran as a script in the browser of everyone who opened the page."
 TEST(HtmlViewTest, WordsOfAWorkerAreNoMarkup) {
   const std::string hostile = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'";
   AgentLog log("n0", 1);
@@ -67,8 +66,8 @@ TEST(HtmlViewTest, WordsOfAWorkerAreNoMarkup) {
   EXPECT_EQ(CountOf("</script", page), 2u);
 }
 
-// A round of a thousand nodes takes a letter for each of them, and the same words from all of them
-// stand there once.
+// A round of a thousand nodes takes one letter per node, and equal messages from all of them appear
+// once.
 TEST(HtmlViewTest, LargeJobIsShownByNode) {
   constexpr int kNodes = 150;
   constexpr int kRounds = 10;

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "launcher/replay/agent_event.h"
 #include "launcher/replay/event_file.h"
 #include "launcher/replay/job_events.h"
-#include "launcher/report/event_log.h"
 #include "test/support/temp_dir.h"
 
 namespace muster::test {

@@ -1,7 +1,8 @@
-// Timelines of real runs as people read them, and the situations that no run here produces: clocks
-// that differ, logs that are missing.
+// Timelines of real runs as text, and situations that no run here produces: clocks that differ,
+// logs that are missing.
 #include "launcher/replay/timeline.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <iostream>
 
@@ -27,7 +28,7 @@ using testing::IsEmpty;
 using testing::Not;
 using enum AgentEventKind;
 
-// With MUSTER_REWRITE=1 the test prints the text that it has got.
+// With MUSTER_REWRITE=1 the test prints the actual text.
 void ExpectText(const std::string& golden, const Timeline& timeline) {
   const std::string text = TextView(timeline);
   if (std::getenv("MUSTER_REWRITE") != nullptr) std::cout << "== " << golden << "\n" << text;
@@ -63,8 +64,8 @@ TEST(TimelineTest, LogOfANodeIsMissing) {
                   "0 (node rank 0), round 1 (node rank 0), round 2 (node rank 0)"));
 }
 
-// A round of two nodes with two workers each that one node's failure ends, and the next one, which
-// succeeds; as the node of that rank sees it.
+// A round of two nodes with two workers each, ended by one node's failure, and the next one, which
+// succeeds; as the node with that rank sees it.
 AgentLog TwoRounds(int node_rank, milliseconds wall, milliseconds monotonic) {
   AgentLog log("n" + std::to_string(node_rank), 2, wall, monotonic);
   log.At(1, {.kind = kJoining}).Assigned(1000, 0, node_rank, 2, 4);
@@ -92,7 +93,7 @@ TEST(TimelineTest, CostByPhaseAndGoodput) {
   EXPECT_EQ(cost.started, milliseconds(4500));
   EXPECT_EQ(cost.progress, std::nullopt);
   EXPECT_EQ(cost.Cost(), milliseconds(500));
-  // Of 10 s: 1.5 to 4 s and 4.5 to 9 s.
+  // Of 10 s: from 1.5 to 4 s and from 4.5 to 9 s.
   EXPECT_EQ(timeline.useful, milliseconds(7000));
   EXPECT_DOUBLE_EQ(timeline.Goodput(), 0.7);
   EXPECT_EQ(timeline.verdict, "the job succeeded");
@@ -110,13 +111,13 @@ TEST(TimelineTest, RoundWithoutABeatGotNoFurtherWhereWorkersBeat) {
   EXPECT_EQ(timeline.restarts.at(0).progress, milliseconds(5000));
 }
 
-// "The node that failed seemed to fail an hour after the others were told."
+// "The node that failed seemed to fail an hour after the others had been told to stop."
 TEST(TimelineTest, ClocksThatDifferAreBroughtIntoLineByTheRoundsInCommon) {
   const Timeline timeline = TimelineOfTexts(
       {TwoRounds(0, AgentLog::kNoon, seconds(10)).text(),
        TwoRounds(1, AgentLog::kNoon + std::chrono::hours(1), seconds(77'000)).text()});
   EXPECT_THAT(timeline.notes,
-              ElementsAre("the clocks of nodes differ; these were moved to that of n0, by the "
+              ElementsAre("the clocks of nodes differ; these were shifted to that of n0, by the "
                           "beginnings and ends of rounds in common: n1 by -3600.000 s (from 3 "
                           "moments)"));
   EXPECT_EQ(timeline.restarts.at(0).detected, milliseconds(4000));
@@ -148,13 +149,14 @@ TEST(TimelineTest, NodeWithoutARoundInCommonKeepsItsOwnClock) {
   const Timeline timeline =
       TimelineOfTexts({TwoRounds(0, AgentLog::kNoon, seconds(10)).text(),
                        TwoRounds(1, AgentLog::kNoon, seconds(10)).text(), spare.text()});
-  EXPECT_THAT(timeline.notes,
-              ElementsAre("these nodes have no round in common with the others, and "
-                          "their own clocks are believed: spare"));
+  EXPECT_THAT(
+      timeline.notes,
+      ElementsAre(
+          "these nodes share no round with the others, so their own clocks are used: spare"));
   EXPECT_EQ(timeline.nodes.at(2).first, seconds(2));
 }
 
-// A node that meets the reference in no round is brought into line by one that does.
+// A node that shares no round with the reference is aligned through one that does.
 TEST(TimelineTest, ClocksAreAlignedAcrossNodesThatTakeTurns) {
   AgentLog first("n0", 1, AgentLog::kNoon, seconds(10));
   first.Assigned(1000, 0, 0, 2, 2).At(2000, {.kind = kToldToStop, .round = 0, .cause = "x"});
@@ -178,11 +180,11 @@ TEST(TimelineTest, ClockThatWasSetMovesNothingAndIsTold) {
   const std::string end = later.text().substr(later.text().find('\n') + 1);
   const Timeline timeline = TimelineOfTexts({log.text() + end});
   EXPECT_EQ(timeline.length, seconds(2));
-  EXPECT_THAT(timeline.notes, ElementsAre("these clocks were set while the job ran, which moves "
-                                          "nothing here: n0 by +30.000 s"));
+  EXPECT_THAT(timeline.notes, ElementsAre("these clocks were set while the job ran, which does not "
+                                          "affect this timeline: n0 by +30.000 s"));
 }
 
-// Numbers that no run has must cost no memory and no arithmetic that overflows.
+// Absurd numbers must not exhaust memory or overflow.
 TEST(TimelineTest, LogWithAbsurdNumbersIsShown) {
   AgentLog log("n0", 2147483647, milliseconds(0), milliseconds(999'999'999'000));
   log.At(1, {.kind = kAssigned,
@@ -196,7 +198,25 @@ TEST(TimelineTest, LogWithAbsurdNumbersIsShown) {
   EXPECT_THAT(TextView(timeline), HasSubstr("and 2147483638 more"));
 }
 
-// A job stood still for a while as somebody had stopped a rank, and the text did not say so.
+// "After thousands of restarts replay printed 6,000 lines."
+TEST(TextViewTest, OfThousandsOfRoundsTheFirstAndTheLastAreShown) {
+  AgentLog log("n0", 1);
+  for (int round = 0; round < 300; ++round) {
+    const int at = 10 * round;
+    log.Assigned(at + 1, round, 0, 1, 1).At(at + 2, {.kind = kWorkersStarted, .round = round});
+    log.At(at + 5,
+           {.kind = kWorkerFailed, .round = round, .rank = 0, .cause = "exited with code 1"});
+    log.At(at + 6, {.kind = kWorkersGone, .round = round, .cause = "failed"});
+  }
+  const std::string text = TextView(TimelineOfTexts({log.text()}));
+  EXPECT_THAT(text, HasSubstr("\n9      1      1"));
+  EXPECT_THAT(text, HasSubstr("\n...    ...    ..."));
+  EXPECT_THAT(text, HasSubstr("\n290    1      1"));
+  EXPECT_THAT(text, HasSubstr("and 280 more between them; --html shows all\n"));
+  EXPECT_LT(std::count(text.begin(), text.end(), '\n'), 60);
+}
+
+// A job stood still for a while because someone had stopped a rank, and the text did not say so.
 TEST(TextViewTest, RankThatWasStoppedForAWhileIsToldOf) {
   AgentLog log("n0", 1);
   log.Assigned(1, 0, 0, 1, 1).At(2, {.kind = kWorkersStarted, .round = 0});
@@ -211,7 +231,7 @@ TEST(TextViewTest, RankThatWasStoppedForAWhileIsToldOf) {
                               "0.008 s  1      rank 0 was continued\n"));
 }
 
-// That a rank slowed the others down was said on a terminal, and nobody could look it up later.
+// The terminal said that a rank slowed the others down, but that could not be looked up later.
 TEST(TextViewTest, StragglersAndLostOutputAreToldOf) {
   AgentLog log("n0", 1);
   log.Assigned(1, 0, 0, 1, 1).At(2, {.kind = kWorkersStarted, .round = 0});

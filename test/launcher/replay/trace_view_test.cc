@@ -1,5 +1,4 @@
-// The shape of the trace: what Perfetto needs to show a process for each node and a thread for each
-// rank.
+// The trace's structure: Perfetto must show a process per node and a thread per rank.
 #include "launcher/replay/trace_view.h"
 
 #include <map>
@@ -22,9 +21,9 @@ using testing::ElementsAre;
 using testing::Pair;
 using testing::UnorderedElementsAre;
 
-// A trace, read back.
-struct Read {
-  explicit Read(const Timeline& timeline) : json(base::ParseJson(TraceView(timeline))) {
+// A trace, parsed.
+struct TraceRead {
+  explicit TraceRead(const Timeline& timeline) : json(base::ParseJson(TraceView(timeline))) {
     for (const Json& event : json["traceEvents"]) Take(event);
   }
 
@@ -55,12 +54,12 @@ struct Read {
 
   Json json;
   std::map<int, std::string> processes, threads;
-  std::map<int, int> process_of;  // of each thread
+  std::map<int, int> process_of;  // by thread
   std::map<std::string, std::vector<std::string>> slices, instants;
 };
 
 TEST(TraceViewTest, NodesAreProcessesAndRanksAreThreads) {
-  const Read read(test::TimelineOf({"two_failures_0.json", "two_failures_1.json"}));
+  const TraceRead read(test::TimelineOf({"two_failures_0.json", "two_failures_1.json"}));
   ASSERT_FALSE(read.json.is_discarded());
   EXPECT_THAT(read.processes, UnorderedElementsAre(Pair(testing::_, "job j7"),
                                                    Pair(testing::_, "node0-27449-24bepw"),
@@ -78,7 +77,7 @@ TEST(TraceViewTest, NodesAreProcessesAndRanksAreThreads) {
 }
 
 TEST(TraceViewTest, CausesAreInstants) {
-  const Read read(test::TimelineOf({"two_failures_0.json", "two_failures_1.json"}));
+  const TraceRead read(test::TimelineOf({"two_failures_0.json", "two_failures_1.json"}));
   EXPECT_THAT(read.instants.at("job j7/rounds"),
               ElementsAre("rank 3 on host node1 exited with code 7 (restart 1 of 3)",
                           "rank 0 on host node0 was killed by SIGKILL (restart 2 of 3)"));
@@ -88,13 +87,13 @@ TEST(TraceViewTest, CausesAreInstants) {
               ElementsAre("rank 0 was killed by SIGKILL"));
 }
 
-// A straggler is told by the node with rank 0, wherever it runs.
+// The node with rank 0 reports stragglers, wherever they run.
 TEST(TraceViewTest, StragglersAreTheJobs) {
   test::AgentLog log("n0", 1);
   log.Assigned(1, 0, 0, 2, 2).At(2, {.kind = AgentEventKind::kWorkersStarted, .round = 0});
   log.At(3, {.kind = AgentEventKind::kStraggler, .round = 0, .rank = 1, .cause = "rank 1 is slow"});
   log.At(4, {.kind = AgentEventKind::kStragglerOver, .round = 0, .rank = 1, .cause = "it is not"});
-  const Read read(test::TimelineOfTexts({log.text()}));
+  const TraceRead read(test::TimelineOfTexts({log.text()}));
   ASSERT_EQ(read.instants.size(), 1u);
   EXPECT_THAT(read.instants.begin()->first, testing::EndsWith("/stragglers"));
   EXPECT_THAT(read.instants.begin()->second, ElementsAre("rank 1 is slow", "it is not"));
@@ -107,7 +106,7 @@ TEST(TraceViewTest, WordsOfAWorkerAreJson) {
              .round = 0,
              .rank = 0,
              .cause = "said \"},{\n\x1b[2J\\"});
-  const Read read(test::TimelineOfTexts({log.text()}));
+  const TraceRead read(test::TimelineOfTexts({log.text()}));
   ASSERT_FALSE(read.json.is_discarded());
   EXPECT_THAT(read.instants.at("n0/rank 0"), ElementsAre("rank 0 said \"},{\n\x1b[2J\\"));
 }

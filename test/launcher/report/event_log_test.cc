@@ -1,6 +1,6 @@
 // The event log: what is written, and that the table, the documentation and the JSON schema say the
 // same of it.
-#include "launcher/report/event_log.h"
+#include "launcher/replay/agent_event.h"
 
 #include <cstdlib>
 #include <fstream>
@@ -11,8 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "base/json.h"
-#include "launcher/report/event_schema.h"
-#include "launcher/report/event_table.h"
+#include "launcher/replay/event_file.h"
 #include "test/support/temp_dir.h"
 
 namespace muster::launcher {
@@ -131,7 +130,8 @@ TEST(EventSchemaTest, WhatIsWrongIsNamed) {
   EXPECT_EQ(said("event", "danced", refused), "there is no event 'danced'");
   EXPECT_EQ(said("rank", 1, refused), "workers_gone has a rank");
   EXPECT_EQ(said("rank", 1, MoreFields::kIgnored), "");
-  EXPECT_EQ(CheckEventLine(base::Json::array(), refused).message(), "the line is no JSON object");
+  EXPECT_EQ(CheckEventLine(base::Json::array(), refused).message(),
+            "the line is not a JSON object");
 }
 
 // The documentation is made from the table: with MUSTER_REWRITE=1 this test prints it.

@@ -1,4 +1,4 @@
-#include "launcher/report/failure_report.h"
+#include "launcher/run/failure_report.h"
 
 #include <csignal>
 

@@ -1,4 +1,4 @@
-#include "launcher/report/report.h"
+#include "launcher/views/report.h"
 
 #include <csignal>
 
@@ -94,7 +94,7 @@ Root Cause (first observed failure):
   rank      : 1 (local_rank: 1)
   exitcode  : -11 (pid: 18678)
   reason    : was killed by SIGSEGV (core dumped)
-  operations: rank 0 waits in all-reduce 8 (fc) for 3 s; rank 1 left all-reduce 7
+  operations: rank 0 waits in all-reduce 8 (fc)^[[2J for 3 s; rank 1 left all-reduce 7
   error_file: <N/A>
 ============================================================
 )");
@@ -107,6 +107,22 @@ TEST(ReportTest, NodeWithTheSameHostNameIsAnother) {
             std::string::npos);
   context.node_id = "node0-17-m4n6b1";
   EXPECT_EQ(FormatReport(Failed(ExitedWith3()), context).find("(this node)"), std::string::npos);
+}
+
+// "RuntimeError: first linesecond line" was what the report said.
+TEST(ReportTest, MessageOfManyLinesIsShownInLines) {
+  WorkerFailure failure = ExitedWith3();
+  failure.error_message = "RuntimeError: first\nsecond\n\x1b[31mthird";
+  std::string report = FormatReport(Failed(failure), Context());
+  EXPECT_NE(report.find("  message   : RuntimeError: first\n              second\n"
+                        "              third\n"),
+            std::string::npos)
+      << report;
+  failure.error_message = "1";
+  for (int line = 2; line <= 30; ++line) failure.error_message += "\n" + std::to_string(line);
+  report = FormatReport(Failed(failure), Context());
+  EXPECT_NE(report.find("\n              20\n              (10 more lines)\n"), std::string::npos)
+      << report;
 }
 
 TEST(ReportTest, ErrorFileBringsMessageTracebackAndTime) {
@@ -157,6 +173,17 @@ TEST(ReportTest, LaterFailuresOfThisNodeComeFirstAndTheRootCauseLast) {
   EXPECT_LT(report.find("rank      : 2"), report.find("Root Cause"));
 }
 
+// "All 512 ranks of the node failed, and the first of them was 6,000 lines above."
+TEST(ReportTest, OfManyLaterFailuresAFewAreShownAndTheOthersCounted) {
+  ReportContext context = Context();
+  context.others.assign(511, ExitedWith3());
+  const std::string report = FormatReport(Failed(ExitedWith3()), context);
+  EXPECT_NE(report.find("[16]:\n"), std::string::npos);
+  EXPECT_EQ(report.find("[17]:\n"), std::string::npos);
+  EXPECT_NE(report.find("  <495 MORE OF THIS NODE>\n"), std::string::npos);
+  EXPECT_LT(report.size(), 8000u);
+}
+
 TEST(ReportTest, WorkerThatNeverStartedHasNoPid) {
   WorkerFailure failure = ExitedWith3();
   failure.pid = 0;
@@ -177,7 +204,7 @@ TEST(ReportTest, LastLinesAreFewAndDoNotCommandTheTerminal) {
   const std::string report = FormatReport(Failed(failure), Context());
   EXPECT_EQ(report.find("line 13\n"), std::string::npos);
   EXPECT_NE(report.find("    line 14\n"), std::string::npos);
-  EXPECT_NE(report.find("    line 30\n    30%\n    red alert\twide\n    ]0;title\n"),
+  EXPECT_NE(report.find("    line 30\n    30%\n    red alert^G     wide\n    ^[]0;title\n"),
             std::string::npos)
       << report;
   EXPECT_EQ(report.find('\x1b'), std::string::npos);
@@ -205,8 +232,10 @@ TEST(ReportTest, RestartsAreToldAsWhatHadHappenedByTheEnd) {
             "train.py succeeded after 12 s, 2 rounds, 1 restart\n"
             "  round 0 ended: rank 1 exited with code 1; the workers of round 1 ran 10 ms later "
             "(stopped 2.1 ms)\n");
+  // The failure first.
   EXPECT_NE(FormatReport(Failed(ExitedWith3()), context)
-                .find("after 12 s, 2 rounds, 1 restart\n  round 0 ended: "),
+                .find("    ValueError: no such layer\n" + std::string(60, '-') +
+                      "\nRestarts:\n  round 0 ended: "),
             std::string::npos);
   EXPECT_NE(FormatReport(Interrupted{SIGTERM}, context).find(" after 12 s\n  round 0 ended: "),
             std::string::npos);

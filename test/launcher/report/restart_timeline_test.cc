@@ -1,5 +1,5 @@
 // How long each restart took: what the user is told at the end of a run.
-#include "launcher/report/restart_timeline.h"
+#include "launcher/views/report.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -43,8 +43,8 @@ TEST_F(RestartTimelineTest, FirstBeatOfTheNextRoundIsTheLastStep) {
   At(70, {.kind = kFirstBeat, .round = 1, .rank = 0});
   EXPECT_THAT(
       timeline_.Lines(),
-      ElementsAre("round 0 ended: node b joined; the workers of round 1 ran 3.0 ms later (told "
-                  "0.0 ms, stopped 1.0 ms, rejoined 2.0 ms, first beat 5.0 ms)"));
+      ElementsAre("round 0 ended: node b joined; the workers of round 1 ran 3 ms later (told "
+                  "0 ms, stopped 1 ms, rejoined 2 ms, first beat 5 ms)"));
 }
 
 TEST_F(RestartTimelineTest, FailureElsewhereIsDetectedWhenItIsTold) {
@@ -54,8 +54,8 @@ TEST_F(RestartTimelineTest, FailureElsewhereIsDetectedWhenItIsTold) {
   At(30, {.kind = kWorkersStarted, .round = 4});
   EXPECT_THAT(
       timeline_.Lines(),
-      ElementsAre("round 3 ended: node b joined; the workers of round 4 ran 3.0 ms later (told "
-                  "0.0 ms, stopped 1.0 ms, rejoined 2.0 ms)"));
+      ElementsAre("round 3 ended: node b joined; the workers of round 4 ran 3 ms later (told "
+                  "0 ms, stopped 1 ms, rejoined 2 ms)"));
 }
 
 TEST_F(RestartTimelineTest, EndOfTheRunIsNoRestart) {
@@ -64,6 +64,39 @@ TEST_F(RestartTimelineTest, EndOfTheRunIsNoRestart) {
   At(20, {.kind = kVerdict, .round = 0, .cause = "failed"});
   At(30, {.kind = kWorkersGone, .round = 0});
   EXPECT_TRUE(timeline_.Lines().empty());
+}
+
+// "After a night of restarts the report was 6,000 lines, and what had failed was somewhere above."
+TEST_F(RestartTimelineTest, OfThousandsTheFirstAndTheLastAreTold) {
+  for (int round = 0; round < 3000; ++round) {
+    const int at = 1000 * round;
+    At(at, {.kind = kWorkerFailed, .round = round, .rank = 0, .cause = "exited with code 1"});
+    At(at + 30, {.kind = kWorkersStarted, .round = round + 1});
+    At(at + 40, {.kind = kFirstBeat, .round = round + 1, .rank = 0});
+  }
+  const std::vector<std::string> lines = timeline_.Lines();
+  ASSERT_EQ(lines.size(), 21u);
+  EXPECT_EQ(lines[0],
+            "round 0 ended: rank 0 exited with code 1; the workers of round 1 ran 3 ms later "
+            "(first beat 4 ms)");
+  EXPECT_THAT(lines[9], testing::StartsWith("round 9 ended: "));
+  EXPECT_EQ(lines[10], "... 2980 more restarts ...");
+  EXPECT_THAT(lines[11], testing::StartsWith("round 2990 ended: "));
+  EXPECT_EQ(lines[20],
+            "round 2999 ended: rank 0 exited with code 1; the workers of round 3000 ran 3 ms "
+            "later (first beat 4 ms)");
+}
+
+TEST_F(RestartTimelineTest, TwentyAreAllTold) {
+  for (int round = 0; round < 20; ++round) {
+    At(1000 * round, {.kind = kToldToStop, .round = round, .cause = "node b joined"});
+    At(1000 * round + 30, {.kind = kWorkersStarted, .round = round + 1});
+  }
+  const std::vector<std::string> lines = timeline_.Lines();
+  ASSERT_EQ(lines.size(), 20u);
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    EXPECT_THAT(lines[i], testing::StartsWith("round " + std::to_string(i) + " ended: "));
+  }
 }
 
 }  // namespace

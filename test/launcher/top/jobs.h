@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "launcher/terminal/screen.h"
-#include "rendezvous/core/snapshot.h"
+#include "launcher/top/screen.h"
+#include "rendezvous/core/values/snapshot.h"
 
 namespace muster::launcher {
 

@@ -8,7 +8,6 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
-#include "launcher/top/keys.h"
 #include "launcher/top/view.h"
 #include "test/launcher/top/jobs.h"
 
@@ -158,7 +157,7 @@ TEST_F(OutputTest, RoundBeforeIsAKeyAway) {
   const auto rows = Seen();
   EXPECT_THAT(rows[9], StartsWith("OF RANK 0, THE ROUND BEFORE   2> stderr"));
   EXPECT_EQ(rows[kFirst], "2> KeyError: 'fc7'");
-  EXPECT_EQ(rows[kFirst + 1], "-- this is all that rank 0 printed in the round before");
+  EXPECT_EQ(rows[kFirst + 1], "-- end of what rank 0 printed in the round before");
   EXPECT_THAT(rows[23], HasSubstr("p this round"));
   Press({{Kind::kCharacter, 'p'}});
   EXPECT_FALSE(state_.log->of_round_before);
@@ -187,7 +186,7 @@ TEST_F(OutputTest, JobWithoutARankThatCouldPrintHasNoneToBeRead) {
   Jobs({job});
   Press({kOutput});
   EXPECT_FALSE(state_.log.has_value());
-  EXPECT_THAT(Seen(), Contains("no round has started: nobody knows yet which rank this will be"));
+  EXPECT_THAT(Seen(), Contains("no round has started: its rank is not known yet"));
   Jobs({RestartedJob()});
   ASSERT_TRUE(state_.log.has_value());
   EXPECT_EQ(state_.log->rank, 0);
@@ -206,8 +205,8 @@ TEST_F(OutputTest, WhatCouldNotBeReadIsAskedForAgainWhenItMayBeThere) {
   EXPECT_GT(state_.readings, reading);
   // The daemon was started again.
   reading = state_.readings;
-  OnLogOver(state_, reading, absl::UnavailableError("a:1: the daemon ended"));
-  EXPECT_EQ(Seen()[kFirst], "-- a:1: the daemon ended");
+  OnLogOver(state_, reading, absl::UnavailableError("a:1: the daemon stopped"));
+  EXPECT_EQ(Seen()[kFirst], "-- a:1: the daemon stopped");
   Jobs({job});
   EXPECT_GT(state_.readings, reading);
 }
@@ -218,12 +217,12 @@ TEST_F(OutputTest, DaemonThatIsStartedAgainIsAskedForTheRest) {
   Print("before\n");
   const int reading = state_.readings;
   OnLogAway(state_, reading - 1, "of a former reading");
-  OnLogAway(state_, reading, "a:1: the daemon ended");
+  OnLogAway(state_, reading, "a:1: the daemon stopped");
   Jobs({RestartedJob()});
   EXPECT_EQ(state_.readings, reading);
   Print("after\n");
   EXPECT_EQ(Seen()[kFirst], "   before");
-  EXPECT_EQ(Seen()[kFirst + 1], "-- a:1: the daemon ended; it goes on here");
+  EXPECT_EQ(Seen()[kFirst + 1], "-- a:1: the daemon stopped; it goes on here");
   EXPECT_EQ(Seen()[kFirst + 2], "   after");
 }
 

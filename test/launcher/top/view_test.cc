@@ -9,8 +9,8 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
+#include "base/shown_text.h"
 #include "launcher/top/job_page.h"
-#include "launcher/top/keys.h"
 #include "test/launcher/top/jobs.h"
 
 namespace muster::launcher {
@@ -31,28 +31,28 @@ using ::testing::Not;
 using ::testing::StartsWith;
 using Kind = Key::Kind;
 
-constexpr TimePoint kNow{seconds(1000)};
-constexpr ScreenSize kTerminal{.columns = 80, .rows = 24};
+constexpr TimePoint kViewNow{seconds(1000)};
+constexpr ScreenSize kViewTerminal{.columns = 80, .rows = 24};
 
 TopState Watching(const std::vector<JobSnapshot>& jobs, const std::string& run_id = "") {
   TopState state = BeginTop("10.0.0.1:29400", run_id);
-  OnJobs(state, {.jobs = jobs}, kNow);
+  OnJobs(state, {.jobs = jobs}, kViewNow);
   return state;
 }
 
-std::vector<std::string> Seen(const TopState& state, const ScreenSize& size = kTerminal,
-                              TimePoint now = kNow) {
+std::vector<std::string> Seen(const TopState& state, const ScreenSize& size = kViewTerminal,
+                              TimePoint now = kViewNow) {
   const Screen screen = DrawTop(state, size, now);
   EXPECT_EQ(screen.lines.size(), static_cast<std::size_t>(size.rows));
   for (const ScreenLine& line : screen.lines) {
     int columns = 0;
-    for (const Span& span : line) columns += Columns(span.text);
+    for (const Span& span : line) columns += base::Columns(span.text);
     EXPECT_LE(columns, size.columns) << (line.empty() ? "" : line.front().text);
   }
   return Rows(screen);
 }
 
-void Press(TopState& state, std::vector<Key> keys, const ScreenSize& size = kTerminal) {
+void Press(TopState& state, std::vector<Key> keys, const ScreenSize& size = kViewTerminal) {
   for (const Key& key : keys) EXPECT_FALSE(PressKey(state, key, size));
 }
 
@@ -77,16 +77,16 @@ TEST(TopViewTest, JobIsItsRanksItsRoundsAndTheirCauses) {
       Seen(state),
       ElementsAre(
           "muster top  10.0.0.1:29400" + std::string(50, ' ') + "live",
-          "big  running  round 1  8 ranks on 2 nodes  1 of 3 restarts  since 312 s",
+          "big  running  round 1  nodes 2 of 2  ranks 8  restarts 1 of 3  age 5 min 12 s  g",
           "round 1 has 2 nodes: 0=node0, 1=node1",
-          "r run  b behind  t trouble  s start  w wait  x stop  d done  ! failed  R before",
+          "r run  g straggler  t trouble  s start  w wait  x stop  d done  ! fail  R before",
           "node0      0  rrrr", "node1      4  rRrr", "> rank 0 on node0, local rank 0: running",
           "  has not failed in these rounds", "[ROUNDS]  NODES   STEPS   OUTPUT",
-          "ROUND  BEGAN       GATHERED  RAN     - gathered  = ran         RANKS",
-          "1      251 s ago   1.2 s     250 s   -======================== 8 ranks, 2 nodes",
-          "0      312 s ago   40 ms     61 s    -======                   8 ranks, 2 nodes",
-          "       over: rank 5 on host node1 exited with code 1 (restart 1 of 3)", "", "", "", "",
-          "", "", "", "", "", "",
+          "  ROUND  BEGAN           GATHERED  RAN         NODES  RANKS  - gathered  = ran",
+          "  1      4 min 11 s ago  1.2 s     4 min 10 s  2      8      -================",
+          "  0      5 min 12 s ago  40 ms     61 s        2      8      -====",
+          "    over: rank 5 on host node1 exited with code 1 (restart 1 of 3)", "", "", "", "", "",
+          "", "", "", "", "",
           "Arrows choose  Enter rank  o output  Tab other panes  Esc jobs  ? help  q quit"));
 }
 
@@ -97,7 +97,7 @@ TEST(TopViewTest, ChosenRankSaysHowOftenItHasFailedAndWhy) {
   EXPECT_EQ(rows[6], "> rank 5 on node1, local rank 1: running");
   EXPECT_EQ(rows[7],
             "  has failed once, last in round 0: rank 5 on host node1 exited with code 1 (res");
-  const Screen screen = DrawTop(state, kTerminal, kNow);
+  const Screen screen = DrawTop(state, kViewTerminal, kViewNow);
   EXPECT_EQ(screen.cursor, (ScreenPlace{.row = 5, .column = 15})) << "where there is no reverse";
   Press(state, {{Kind::kEnter}});
   const auto rank = Seen(state);
@@ -107,7 +107,7 @@ TEST(TopViewTest, ChosenRankSaysHowOftenItHasFailedAndWhy) {
   EXPECT_THAT(rank, Contains("has failed once:"));
   EXPECT_THAT(
       rank,
-      Contains("  round 0, 312 s ago: rank 5 on host node1 exited with code 1 (restart 1 of 3)"));
+      Contains("  round 0, 5 min 12 s ago: rank 5 on host node1 exited with code 1 (restart 1 of"));
   Press(state, {{Kind::kRight}});
   EXPECT_THAT(Seen(state), Contains("RANK          rank 6"));
   Press(state, {{Kind::kEscape}, {Kind::kEscape}});
@@ -131,12 +131,12 @@ TEST(TopViewTest, FailedRankIsACharacterOfItsOwnUntilItRunsAgain) {
   }
   const auto rows = Seen(Watching({job}, "big"));
   EXPECT_EQ(rows[5], "node1      -  xxxx");
-  EXPECT_EQ(rows[6], "> a rank to come on node0, local rank 0: stopping");
-  EXPECT_THAT(rows[10], HasSubstr("gathering"));
+  EXPECT_EQ(rows[6], "> a future rank on node0, local rank 0: stopping");
+  EXPECT_THAT(rows[10], HasSubstr("4 min 11 s ago  -         -  "));
 }
 
 // "Which of the ranks is it that all others wait for, and how far are they?"
-TEST(TopViewTest, StepsAreShownOfWhoTellsOfThemAndWhoIsBehindIsMarked) {
+TEST(TopViewTest, StepsAreShownOfRanksThatTellAndStragglersAreMarked) {
   JobSnapshot job = RestartedJob();
   for (int rank = 0; rank < 8; ++rank) {
     job.nodes[static_cast<std::size_t>(rank / 4)].ranks.push_back(
@@ -147,22 +147,24 @@ TEST(TopViewTest, StepsAreShownOfWhoTellsOfThemAndWhoIsBehindIsMarked) {
   job.nodes[1].ranks[2].straggling = {.slower = 0.5, .phase = "forward", .age = seconds(5)};
   TopState state = Watching({job}, "big");
   Press(state, {{Kind::kDown}, {Kind::kRight}});
-  auto rows = Seen(state, kTerminal, kNow + seconds(3));
-  EXPECT_EQ(rows[5], "node1      4  rBbr");
+  auto rows = Seen(state, kViewTerminal, kViewNow + seconds(3));
+  EXPECT_EQ(rows[5], "node1      4  rGgr");
   EXPECT_EQ(rows[6],
-            "> rank 5 on node1, local rank 1: running, step 1213, loss 2.31, 141 % slower, mo");
+            "> rank 5 on node1, local rank 1: running, step 1213, loss 2.31, straggler 141 %");
   Press(state, {{Kind::kTab}, {Kind::kTab}});
-  rows = Seen(state, kTerminal, kNow + seconds(3));
+  rows = Seen(state, kViewTerminal, kViewNow + seconds(3));
   EXPECT_THAT(rows[8], HasSubstr("[STEPS]"));
   EXPECT_EQ(rows[9],
-            "  RANK  STEP  LOSS  BEHIND                                 STEP TIME  SAMPLES/S");
-  EXPECT_EQ(rows[14], "  4     1213  2.31  -                                      142 ms     451");
-  EXPECT_EQ(rows[15], "> 5     1213  2.31  141 % slower, most in data, for 38 s   142 ms     451");
+            "  RANK  HOST   STEP  LOSS  STRAGGLER                              STEP TIME  SAM");
+  EXPECT_EQ(rows[14],
+            "  4     node1  1213  2.31  -                                      142 ms     451");
+  EXPECT_EQ(rows[15],
+            "> 5     node1  1213  2.31  141 % slower, most in data, for 38 s   142 ms     451");
   Press(state, {{Kind::kEnter}});
-  rows = Seen(state, kTerminal, kNow + seconds(3));
+  rows = Seen(state, kViewTerminal, kViewNow + seconds(3));
   EXPECT_THAT(rows, Contains("STEP          1213"));
   EXPECT_THAT(rows, Contains("LOSS          2.31"));
-  EXPECT_THAT(rows, Contains("BEHIND        141 % slower, most in data, for 38 s"));
+  EXPECT_THAT(rows, Contains("STRAGGLER     141 % slower, most in data, for 38 s"));
 }
 
 // "`muster status` said that rank 5 was stopped, and top that all was well."
@@ -179,11 +181,11 @@ TEST(TopViewTest, RankInTroubleIsMarkedAndSaysWhatItIs) {
   EXPECT_EQ(rows[4], "node0      0  rrtr");
   EXPECT_EQ(rows[5], "node1      4  rTrr") << "a capital, as it has failed before";
   Press(state, {{Kind::kRight}, {Kind::kRight}});
-  EXPECT_EQ(Seen(state, kTerminal, kNow + seconds(3))[6],
+  EXPECT_EQ(Seen(state, kViewTerminal, kViewNow + seconds(3))[6],
             "> rank 2 on node0, local rank 2: running, was stopped by SIGSTOP 15 s ago");
   Press(state, {{Kind::kEnter}});
-  rows = Seen(state, kTerminal, kNow + seconds(3));
-  EXPECT_THAT(rows, Contains("STATE         running for 253 s"));
+  rows = Seen(state, kViewTerminal, kViewNow + seconds(3));
+  EXPECT_THAT(rows, Contains("STATE         running for 4 min 13 s"));
   EXPECT_THAT(rows, Contains("TROUBLE       was stopped by SIGSTOP 15 s ago"));
   Press(state, {{Kind::kLeft}});
   EXPECT_THAT(Seen(state), Not(Contains(StartsWith("TROUBLE"))));
@@ -192,20 +194,20 @@ TEST(TopViewTest, RankInTroubleIsMarkedAndSaysWhatItIs) {
 TEST(TopViewTest, WhereNoRankTellsOfItsStepsItIsSaid) {
   TopState state = Watching({RestartedJob()}, "big");
   Press(state, {{Kind::kTab}, {Kind::kTab}});
-  EXPECT_EQ(Seen(state)[9], "no rank tells of its steps");
+  EXPECT_EQ(Seen(state)[9], "no rank reports its steps");
 }
 
 TEST(TopViewTest, TimesGoOnUntilTheRendezvousIsOutOfTouch) {
   TopState state = Watching({RestartedJob()}, "big");
-  EXPECT_THAT(Seen(state, kTerminal, kNow + seconds(60))[1], HasSubstr("since 372 s"));
+  EXPECT_THAT(Seen(state, kViewTerminal, kViewNow + seconds(60))[1], HasSubstr("age 6 min 12 s"));
   OnOutOfTouch(state, "10.0.0.1:29400: nothing is listening there (Connection refused)",
-               kNow + seconds(10));
-  const auto rows = Seen(state, kTerminal, kNow + seconds(60));
+               kViewNow + seconds(10));
+  const auto rows = Seen(state, kViewTerminal, kViewNow + seconds(60));
   EXPECT_EQ(rows[0],
             "! 10.0.0.1:29400: nothing is listening there (Connection refused); trying again");
-  EXPECT_THAT(rows[1], HasSubstr("since 322 s"));
-  OnJobs(state, {.jobs = {RestartedJob()}}, kNow + seconds(70));
-  EXPECT_THAT(Seen(state, kTerminal, kNow + seconds(70))[0], HasSubstr("live"));
+  EXPECT_THAT(rows[1], HasSubstr("age 5 min 22 s"));
+  OnJobs(state, {.jobs = {RestartedJob()}}, kViewNow + seconds(70));
+  EXPECT_THAT(Seen(state, kViewTerminal, kViewNow + seconds(70))[0], HasSubstr("live"));
 }
 
 TEST(TopViewTest, ThousandsOfRanksArePagesOfThem) {
@@ -233,14 +235,14 @@ TEST(TopViewTest, NodesAndLongTimelinesAreScrolled) {
   auto rows = Seen(state);
   // The grid has two rows.
   EXPECT_THAT(rows[8], HasSubstr("lines 1 to 13 of 40"));
-  EXPECT_THAT(rows[9], StartsWith("HOST    NODE  RANKS"));
-  EXPECT_THAT(rows[10], StartsWith("node0 "));
+  EXPECT_THAT(rows[9], StartsWith("  HOST    NODE  RANKS"));
+  EXPECT_THAT(rows[10], StartsWith("  node0 "));
   for (int i = 0; i < 100; ++i) Press(state, {{Kind::kPageDown}});
   rows = Seen(state);
-  EXPECT_THAT(rows[9], StartsWith("HOST    NODE  RANKS")) << "headings stay";
-  EXPECT_THAT(rows[22], StartsWith("node39 "));
+  EXPECT_THAT(rows[9], StartsWith("  HOST    NODE  RANKS")) << "headings stay";
+  EXPECT_THAT(rows[22], StartsWith("  node39 "));
   Press(state, {{Kind::kPageUp}});
-  EXPECT_THAT(Seen(state), Not(Contains(StartsWith("node39 "))));
+  EXPECT_THAT(Seen(state), Not(Contains(StartsWith("  node39 "))));
 }
 
 TEST(TopViewTest, JobThatHasEndedIsStillShown) {
@@ -249,15 +251,15 @@ TEST(TopViewTest, JobThatHasEndedIsStillShown) {
          {.ended = {{.run_id = "big",
                      .kind = rendezvous::VerdictKind::kWorkerFailed,
                      .sentence = "rank 5 on host node1 exited with code 1"}}},
-         kNow + seconds(5));
-  auto rows = Seen(state, kTerminal, kNow + seconds(60));
-  EXPECT_THAT(rows[1], StartsWith("big  ended  round 1"));
-  EXPECT_THAT(rows[1], HasSubstr("since 317 s")) << "its age at its end";
+         kViewNow + seconds(5));
+  auto rows = Seen(state, kViewTerminal, kViewNow + seconds(60));
+  EXPECT_THAT(rows[1], StartsWith("big  failed  round 1"));
+  EXPECT_THAT(rows[1], HasSubstr("age 5 min 17 s")) << "its age at its end";
   EXPECT_EQ(rows[2], "rank 5 on host node1 exited with code 1");
   Press(state, {{Kind::kEscape}});
-  EXPECT_THAT(Seen(state)[2], StartsWith("> big  ended"));
+  EXPECT_THAT(Seen(state)[2], StartsWith("> big  failed"));
   // Another one takes its name.
-  OnJobs(state, {.jobs = {RunningJob("big", 1, 1)}}, kNow);
+  OnJobs(state, {.jobs = {RunningJob("big", 1, 1)}}, kViewNow);
   rows = Seen(state);
   EXPECT_THAT(rows[2], StartsWith("> big  running"));
   EXPECT_EQ(rows[3], "");
@@ -266,14 +268,14 @@ TEST(TopViewTest, JobThatHasEndedIsStillShown) {
 // What is seen last of a job that succeeds is that its workers run.
 TEST(TopViewTest, RanksOfAJobThatHasSucceededAreDone) {
   TopState state = Watching({RestartedJob()}, "big");
-  OnJobs(state, {.ended = {{.run_id = "big", .sentence = "job 'big' succeeded"}}}, kNow);
+  OnJobs(state, {.ended = {{.run_id = "big", .sentence = "job 'big' succeeded"}}}, kViewNow);
   EXPECT_EQ(Seen(state)[4], "node0      0  dddd");
   EXPECT_EQ(Seen(state)[5], "node1      4  dDdd");
 }
 
 TEST(TopViewTest, JobOfWhichNothingIsKnownAnyMoreIsSaidToBeGone) {
   TopState state = Watching({RestartedJob()}, "big");
-  OnJobs(state, {}, kNow);
+  OnJobs(state, {}, kViewNow);
   EXPECT_EQ(Seen(state)[2],
             "the rendezvous no longer knows this job, and has not said how it ended");
 }
@@ -298,7 +300,7 @@ TEST(TopViewTest, HelpIsOneKeyAwayAndGoesWithAny) {
   EXPECT_THAT(Seen(state), Contains(HasSubstr("choose a rank")));
   Press(state, {{Kind::kCharacter, 'q'}});
   EXPECT_THAT(Seen(state)[2], StartsWith("> big"));
-  EXPECT_TRUE(PressKey(state, {Kind::kCharacter, 'q'}, kTerminal));
+  EXPECT_TRUE(PressKey(state, {Kind::kCharacter, 'q'}, kViewTerminal));
 }
 
 TEST(TopViewTest, EveryPlaceFitsEverySize) {
@@ -334,7 +336,7 @@ TEST(TopViewTest, EveryPlaceFitsEverySize) {
 
 TEST(TopViewTest, WithoutJobsItIsSaid) {
   EXPECT_EQ(Seen(BeginTop("a:1", ""))[0], "muster top  a:1" + std::string(55, ' ') + "connecting");
-  EXPECT_EQ(Seen(Watching({}))[2], "  no jobs are there; the list fills by itself");
+  EXPECT_EQ(Seen(Watching({}))[2], "  there are no jobs yet; the list updates itself");
 }
 
 }  // namespace

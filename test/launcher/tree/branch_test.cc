@@ -1,5 +1,5 @@
-// What hangs on one process of a launch tree, with shells for the hosts.
-#include "launcher/tree/branch.h"
+// One process's part of a launch tree, with shells as hosts.
+#include "launcher/remote/branch.h"
 
 #include <chrono>
 #include <csignal>
@@ -23,7 +23,7 @@ class BranchTest : public testing::Test {
  protected:
   BranchTest() { std::signal(SIGPIPE, SIG_IGN); }
 
-  // Hosts n0, n1, ..., of which `script` is told the name as $0.
+  // Hosts n0, n1, ...; `script` gets a host's name as $0.
   static std::vector<launch::v1::Host> Hosts(int count) {
     std::vector<launch::v1::Host> hosts(static_cast<std::size_t>(count));
     for (int i = 0; i < count; ++i) {
@@ -47,9 +47,9 @@ class BranchTest : public testing::Test {
   boost::asio::io_context io_;
 };
 
-// "n0 cannot be reached", and then somebody was still logged in on n1, whose turn it was.
+// "n0 cannot be reached", and then a process was still started on n1, whose turn it was.
 TEST_F(BranchTest, NothingIsStartedOnceItIsClosedInTheMiddleOfWhatWasDecided) {
-  // The last attempt with n0 ends when that with n1 is due, which takes half a second and a second.
+  // The last attempt at n0 ends when that at n1 is due, after half a second and a second.
   const launch::v1::Job job =
       JobOf("[ $0 = n0 ] || { [ -e " + Path("over") + " ] && touch " + Path("late") +
                 "; exit 1; }; echo >>" + Path("tries") + "; [ $(wc -l <" + Path("tries") +
@@ -74,7 +74,7 @@ TEST_F(BranchTest, NothingIsStartedOnceItIsClosedInTheMiddleOfWhatWasDecided) {
 }
 
 TEST_F(BranchTest, AShellThatDoesNotUnderstandWhatItIsGivenIsGivenWhatEachDoes) {
-  // As fish before 3.0 says; an ssh, as only that is given more than each shell understands.
+  // fish before 3.0 reports this; through ssh, as only ssh gets more than every shell understands.
   std::filesystem::create_directory(Path("bin"));
   std::ofstream(Path("bin/ssh")) << "#!/bin/sh\nfor word; do command=$word; done\n"
                                  << "case \"$command\" in \"exec sh -c \"*) touch "

@@ -1,4 +1,4 @@
-#include "launcher/tree/control_sockets.h"
+#include "launcher/remote/link_command.h"
 
 #include <sched.h>
 #include <sys/resource.h>
@@ -21,7 +21,7 @@ namespace {
 using std::chrono::seconds;
 using testing::StartsWith;
 
-// With a path that is short enough for a socket's, and without what ssh would replace.
+// With a path short enough for sockets, and without characters that ssh expands.
 class ControlSocketsTest : public testing::Test {
  protected:
   void SetUp() override { ASSERT_NE(::mkdtemp(name_), nullptr); }
@@ -31,7 +31,7 @@ class ControlSocketsTest : public testing::Test {
   std::optional<KeptConnections> Find(std::chrono::milliseconds time = seconds(60)) const {
     return FindKeptConnections(time, {{"XDG_RUNTIME_DIR", name_}});
   }
-  // Whether a process finds the same after it has done this.
+  // Whether a process uses the same connections after `change`.
   bool IsShared(const std::function<bool()>& change) const {
     const std::string here = Find()->prefix;
     const pid_t child = ::fork();
@@ -65,7 +65,7 @@ TEST_F(ControlSocketsTest, AreSharedByThoseThatEndTogetherAlone) {
   EXPECT_FALSE(IsShared([] { return ::unshare(CLONE_NEWNET) == 0; }));
 }
 
-// What a worker leaves behind is killed when its job ends.
+// A worker's leftovers are killed when its job ends.
 TEST_F(ControlSocketsTest, NoneIsKeptByAWorker) {
   EXPECT_FALSE(FindKeptConnections(
       seconds(60), {{"XDG_RUNTIME_DIR", name_}, {"MUSTER_AGENT_ID", "some-agent"}}));
@@ -93,7 +93,7 @@ TEST_F(ControlSocketsTest, NoneIsKeptBehindALink) {
   EXPECT_FALSE(Find());
 }
 
-// They are for ssh, which takes some characters for something else, and a socket's path is short.
+// The paths are for ssh, which expands some characters, and a socket's path must be short.
 TEST_F(ControlSocketsTest, RuntimeFolderThatDoesNotDoIsNotUsed) {
   for (const std::string& name : {std::string("with space"), std::string("%C"), std::string("~"),
                                   std::string("${HOME}"), std::string(80, 'a')}) {

@@ -1,5 +1,5 @@
-// What FanOut does about a few hosts, step by step. Chance is in simulation_test.
-#include "launcher/tree/fan_out.h"
+// FanOut with a few hosts, step by step. simulation_test covers random faults.
+#include "launcher/remote/fan_out.h"
 
 #include <string>
 
@@ -121,7 +121,7 @@ TEST_F(FanOutTest, AllAttemptsTogetherHaveALimit) {
   EXPECT_EQ(asking.next_deadline(), std::nullopt);
 }
 
-// `muster ps --hosts=... --timeout=2` took 6.2 s for 40 hosts that were silent.
+// `muster ps --hosts=... --timeout=2` took 6.2 s for 40 silent hosts.
 TEST_F(FanOutTest, HostsBehindSilentOnesAreTriedWithinTheLimit) {
   FanOut asking = MakeAsking();
   EXPECT_EQ(Show(asking.Adopt(Hosts(5), now_)), "open 1 to host 0; open 2 to host 1");
@@ -184,7 +184,7 @@ TEST_F(FanOutTest, HostThatIsGivenUpIsTriedAgainWhereTheJobGoesOnWithoutIt) {
   EXPECT_EQ(Show(elastic.OnLinkEnd(1, "cut", now_)), "host 0 unreachable: cut");
   now_ += seconds(30);
   EXPECT_EQ(Show(elastic.OnTime(now_)), "open 2 to host 0");
-  // That it is still so is no news.
+  // A repetition is not reported.
   EXPECT_EQ(Show(elastic.OnLinkEnd(2, "cut", now_)), "");
   now_ += seconds(30);
   EXPECT_EQ(Show(elastic.OnTime(now_)), "open 3 to host 0");
@@ -196,7 +196,7 @@ TEST_F(FanOutTest, WhatALostHostHadStartedIsStartedAgainWhenItHasHadTimeToEnd) {
   EXPECT_EQ(Answer(2), "host 1 answered; hand hosts 2 to 2");
   EXPECT_EQ(Answer(1), "host 0 answered");
   now_ += seconds(60);
-  EXPECT_EQ(End(2), "host 2 lost: what started it was lost: cut; host 1 lost: cut");
+  EXPECT_EQ(End(2), "host 2 lost: the host that started it was lost: cut; host 1 lost: cut");
   EXPECT_EQ(After(seconds(1)), "");
   EXPECT_EQ(After(seconds(1)), "open 3 to host 1");
 }
@@ -217,11 +217,11 @@ TEST_F(FanOutTest, NothingIsStartedAfterTheStop) {
   EXPECT_EQ(Show(fan_out_.Stop()), "close 2");
   EXPECT_EQ(fan_out_.next_deadline(), std::nullopt);
   EXPECT_EQ(Show(fan_out_.Adopt({{.host = 7}}, now_)), "");
-  EXPECT_EQ(End(1), "host 1 lost: what started it was lost: cut; host 0 lost: cut");
+  EXPECT_EQ(End(1), "host 1 lost: the host that started it was lost: cut; host 0 lost: cut");
   EXPECT_EQ(After(seconds(100)), "");
 }
 
-// A host has no say about those that were not handed to it.
+// A host may not report on hosts that were not handed to it.
 TEST_F(FanOutTest, NewsOfOthersHostsAreIgnored) {
   Adopt(2);
   Answer(1);

@@ -1,4 +1,4 @@
-#include "launcher/tree/frame.h"
+#include "launcher/remote/launch_wire.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@ std::string Greeting() {
   return std::string(kGreeting);
 }
 
-// What comes next: the message, "-" when bytes are missing, or the error.
+// The next message, "-" if bytes are missing, or the error.
 std::string Next(FrameReader& reader) {
   const auto message = reader.Next();
   if (!message.ok()) return std::string(message.status().message());
@@ -48,11 +48,11 @@ TEST(FrameTest, WhatALoginShellSaysBeforeIsNoise) {
 TEST(FrameTest, StreamThatIsNoneCostsNoMemory) {
   FrameReader noisy(100, /*expects_greeting=*/true);
   std::string answer;
-  for (int i = 0; i < 100 && answer != "it is not Muster that answers there"; ++i) {
+  for (int i = 0; i < 100 && answer != "what answers there is not Muster"; ++i) {
     noisy.Add(std::string(1024, 'x'));
     answer = Next(noisy);
   }
-  EXPECT_EQ(answer, "it is not Muster that answers there");
+  EXPECT_EQ(answer, "what answers there is not Muster");
 
   FrameReader large(100, /*expects_greeting=*/false);
   large.Add(std::string("\x7f\xff\xff\xff", 4));

@@ -1,5 +1,5 @@
-// Which process has a host's place in a job.
-#include "launcher/tree/host_place.h"
+// Which process holds a host's lock in a job.
+#include "launcher/remote/own_program.h"
 
 #include <filesystem>
 
@@ -34,7 +34,7 @@ TEST(HostPlaceTest, TheFirstDirectoryThatCanBeUsedIs) {
   EXPECT_FALSE(HostPlace::Take({dirs[0]}, "job", 0).ok());
 }
 
-// Any user of the machine sees the names of abstract sockets, and could take that of a lost host's.
+// Every user of a machine sees the names of abstract sockets, and could take that of a lost host.
 TEST(HostPlaceTest, ADirectoryThatOthersCanChangeIsNotUsed) {
   const test::TempDir dir;
   std::filesystem::create_directory(dir.Path("open"));

@@ -1,5 +1,5 @@
-// A connection to a host, with shells for the hosts.
-#include "launcher/tree/link.h"
+// A connection to a host, with shells as hosts.
+#include "launcher/remote/link.h"
 
 #include <csignal>
 #include <cstdio>
@@ -42,7 +42,7 @@ class LinkTest : public testing::Test {
     return end_.value_or("");
   }
 
-  // For `printf`: a shell that says what Muster would.
+  // For `printf`: makes a shell write Muster's bytes.
   static std::string Octal(const std::string& bytes) {
     std::string text;
     for (const char c : bytes) {
@@ -92,7 +92,7 @@ TEST_F(LinkTest, ReasonIsHowItEndedWhereNothingWasSaid) {
   EXPECT_EQ(EndOf("kill -9 $$"), "`sh` was killed by SIGKILL");
 }
 
-// A way to a host that had started something in the background left it behind.
+// A link's command had started a background process, which was left behind.
 TEST_F(LinkTest, WhatTheChildLeavesBehindEndsWithTheLink) {
   const std::string pid = EndOf("sleep 10000 </dev/null >/dev/null 2>&1 & echo $!");
   const pid_t left = std::stoi(pid);
@@ -101,7 +101,7 @@ TEST_F(LinkTest, WhatTheChildLeavesBehindEndsWithTheLink) {
   EXPECT_TRUE(test::RunUntil(io_, [left] { return !test::IsAlive(left); }));
 }
 
-// What ended with the link might have been another program's group that had got the number.
+// The pid that was signalled at the end of a link could have been another program's process group.
 TEST_F(LinkTest, NumberOfTheChildIsNobodyElsesWhileTheLinkIsThere) {
   const pid_t child = std::stoi(EndOf("echo $$"));
   EXPECT_FALSE(test::IsAlive(child));
@@ -125,12 +125,12 @@ TEST_F(LinkTest, WhatWasSaidBeforeTheEndIsTold) {
   EXPECT_EQ(messages_[1].output().data(), "two");
 }
 
-// While a terminal takes nothing, nothing is read, and so nothing is kept.
+// While a terminal accepts nothing, nothing is read, and so nothing is buffered.
 TEST_F(LinkTest, NothingIsReadWhileThereIsNoRoom) {
   has_room_ = false;
   Start("printf " + Octal(Greeting() + Message("one")) + "; cat >/dev/null");
   link_->CloseInput();
-  // The child has ended, or is about to: its end is told only after what it has said.
+  // The child has exited or is about to: its exit is reported only after its output.
   for (int i = 0; i < 20; ++i) io_.run_one_for(std::chrono::milliseconds(20));
   EXPECT_TRUE(messages_.empty());
   EXPECT_FALSE(end_.has_value());

@@ -1,4 +1,4 @@
-#include "launcher/tree/whole_lines.h"
+#include "launcher/remote/launch_wire.h"
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/tree/fan_out.h"
+#include "launcher/remote/fan_out.h"
 #include "test/launcher/tree/simulation.h"
 #include "test/rendezvous/simulation/random.h"
 #include "test/rendezvous/simulation/trace.h"
@@ -29,18 +29,18 @@ class World {
  private:
   struct Process;
 
-  // One attempt at a host, and the connection that may come of it.
+  // One attempt at a host, and the connection that may result.
   struct Link {
     std::weak_ptr<Process> parent;
     FanOut::LinkId id = 0;
     HostIndex host = 0;
     // The process at the other end, while it runs.
     std::weak_ptr<Process> child;
-    // Broken, though neither end need know.
+    // Broken, though neither end may know.
     bool cut = false;
-    // The parent has closed it, or has heard of its end.
+    // Closed by the parent, or its end was noticed there.
     bool over = false;
-    // When the last message in each direction arrives: messages do not overtake one another.
+    // Arrival of the last message in each direction: messages keep their order.
     Time down{}, up{};
   };
 
@@ -61,12 +61,12 @@ class World {
 
   struct Host {
     bool dead = false;
-    // What is the host's own: the job's process there, also while it ends.
+    // The job's process on the host, even while it is stopping.
     std::weak_ptr<Process> occupant;
-    // What the root was last told.
+    // The root's last news.
     std::optional<HostNews> told;
     int ends_told = 0;
-    // Attempts that are open.
+    // Open attempts.
     std::vector<LinkPtr> attempts;
   };
 
@@ -86,19 +86,19 @@ class World {
   void Note(const std::string& line);
   void Happened(const std::string& what) { ++result_.happenings[what]; }
 
-  // Carries out what a process's FanOut has decided.
+  // Carries out the decisions of a process's FanOut.
   void Do(const ProcessPtr& process, const FanOut::Actions& actions);
   void Arm(const ProcessPtr& process);
   void OpenLink(const ProcessPtr& process, const FanOut::Open& open);
   void Attempt(const LinkPtr& link);
   void StartProcess(const LinkPtr& link, bool dies_at_once);
   void CloseLink(const LinkPtr& link);
-  // The parent hears that the link has ended.
+  // Notifies the parent that the link has ended.
   void TellEnd(const LinkPtr& link, const std::string& reason, Duration delay);
   void Send(const LinkPtr& link, bool down, std::function<void(const ProcessPtr&)> deliver);
   void TellUp(const ProcessPtr& process, const HostNews& news);
   void TellRoot(const HostNews& news);
-  // The process has seen that its parent is gone, or was killed.
+  // The process noticed that its parent is gone, or was killed.
   void End(const ProcessPtr& process, bool at_once);
   void SomethingBreaks();
   bool IsConnected(const ProcessPtr& process) const;
@@ -114,7 +114,7 @@ class World {
   rendezvous::Trace trace_;
   SimulationResult result_;
   FanOut::Options fan_out_options_;
-  // Faults are drawn while this holds.
+  // Whether faults are injected.
   bool faulty_ = true;
   int faults_in_1000_ = 0;
   Duration longest_silence_{};
@@ -124,7 +124,7 @@ class World {
   std::priority_queue<Event> events_;
   ProcessPtr root_;
   std::vector<Host> hosts_;
-  // All that run, by host; the root is not among them.
+  // All running processes by host, without the root.
   std::map<HostIndex, std::vector<ProcessPtr>> running_;
 };
 

@@ -16,7 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "rendezvous/client/grpc_client.h"
 #include "rendezvous/client/in_process_client.h"
-#include "rendezvous/server.h"
+#include "rendezvous/server/server.h"
 #include "test/rendezvous/support/join_request.h"
 #include "test/rendezvous/support/recording_listener.h"
 #include "test/support/run_until.h"
@@ -118,7 +118,7 @@ TEST_F(ClientServerTest, NodeWithoutAnAddressIsWhereItsConnectionComesFrom) {
 
 TEST_F(ClientServerTest, NodeInTheDaemonsProcessMeetsOneOnTheNetwork) {
   RecordingListener heard;
-  InProcessClient host(io_, server_->driver(), heard);
+  InProcessClient host(io_, server_->daemon_loop(), heard);
   host.Join(RequestFor(1, 2));
   Node& b = NewNode();
   b.client->Join(RequestFor(2, 2));
@@ -132,7 +132,7 @@ TEST_F(ClientServerTest, WhatRanksTellIsThereWithTheNextKeepAlive) {
   node(2).client->ProgressMade();
   absl::StatusOr<JobSnapshot> job;
   ASSERT_TRUE(RunUntil(io_, [&] {
-    job = server_->driver().Describe("job");
+    job = server_->daemon_loop().Describe("job");
     return job.ok() && job->nodes.size() == 2 && !job->nodes[1].ranks.empty();
   }));
   EXPECT_EQ(job->nodes[1].ranks[0].rank, 1);
@@ -163,15 +163,15 @@ TEST_F(ClientServerTest, AgentWhoseGuardSaysThatItIsDeadIsLostAtOnce) {
 
 TEST_F(ClientServerTest, NobodyOutlivesAnAgentInTheDaemonsProcess) {
   RecordingListener heard;
-  InProcessClient host(io_, server_->driver(), heard);
+  InProcessClient host(io_, server_->daemon_loop(), heard);
   EXPECT_EQ(host.death_notice(), std::nullopt);
 }
 
 TEST_F(ClientServerTest, JobSucceedsOnceTheWorkersOfAllNodesHave) {
   Meet(2);
   for (const int i : {1, 2}) {
-    node(i).client->WorkersStarted(RoundOf(i));
-    node(i).client->WorkersExited(RoundOf(i), {.succeeded = true});
+    node(i).client->Say(WorkersStarted{RoundOf(i)});
+    node(i).client->Say(WorkersExited{RoundOf(i), {.succeeded = true}});
   }
   for (const int i : {1, 2}) {
     ASSERT_TRUE(Hears(node(i), "verdict: job 'job' succeeded: 2 workers on 2 nodes"));
@@ -179,14 +179,14 @@ TEST_F(ClientServerTest, JobSucceedsOnceTheWorkersOfAllNodesHave) {
     node(i).client->Leave("", [&] { left = true; });
     ASSERT_TRUE(RunUntil(io_, [&] { return left; }));
   }
-  EXPECT_EQ(server_->driver().job_count(), 0);
+  EXPECT_EQ(server_->daemon_loop().job_count(), 0);
 }
 
 TEST_F(ClientServerTest, FailureStopsEveryNodeAndTheNextRoundBringsThemTogetherAgain) {
   Meet(2, {.max_restarts = 1});
-  node(1).client->WorkersExited(
+  node(1).client->Say(WorkersExited{
       RoundOf(1),
-      {.failure = WorkerFailure{.rank = 0, .host = "host1", .what = "exited with code 3"}});
+      {.failure = WorkerFailure{.rank = 0, .host = "host1", .what = "exited with code 3"}}});
   for (const int i : {1, 2}) {
     ASSERT_TRUE(Hears(node(i), "stop round 0: rank 0 on host host1 exited with code 3"));
   }
@@ -208,7 +208,7 @@ TEST_F(ClientServerTest, VerdictTellsEveryNodeTheRootCause) {
                               .what = "was killed by SIGSEGV",
                               .stderr_tail = "two\nlines\n",
                               .log_path = "/logs/0/stderr.log"};
-  node(1).client->WorkersExited(RoundOf(1), {.failure = failure});
+  node(1).client->Say(WorkersExited{RoundOf(1), {.failure = failure}});
   for (const int i : {1, 2}) {
     ASSERT_TRUE(Hears(node(i), "verdict: job 'job' failed in round 0: rank 0 on host host1 was"));
     EXPECT_EQ(node(i).heard.Last<Verdict>()->root_cause, failure);
@@ -219,8 +219,8 @@ TEST_F(ClientServerTest, VerdictTellsEveryNodeTheRootCause) {
 // not read a message with such a string.
 TEST_F(ClientServerTest, FailureWithBytesThatAreNoTextReachesEveryNode) {
   Meet(2);
-  node(1).client->WorkersExited(
-      RoundOf(1), {.failure = WorkerFailure{.what = "could not be started: caf\xe9"}});
+  node(1).client->Say(WorkersExited{
+      RoundOf(1), {.failure = WorkerFailure{.what = "could not be started: caf\xe9"}}});
   for (const int i : {1, 2}) {
     ASSERT_TRUE(Hears(node(i), "verdict: "));
     EXPECT_EQ(node(i).heard.Last<Verdict>()->root_cause->what, "could not be started: caf?");
@@ -230,10 +230,10 @@ TEST_F(ClientServerTest, FailureWithBytesThatAreNoTextReachesEveryNode) {
 TEST_F(ClientServerTest, ReportOfARoundThatIsOverIsFenced) {
   Meet(2, {.max_restarts = 1});
   const WorkersOutcome failed{.failure = WorkerFailure{.what = "exited with code 3"}};
-  node(1).client->WorkersExited(RoundOf(1), failed);
-  node(1).client->WorkersExited(RoundOf(1), failed);
+  node(1).client->Say(WorkersExited{RoundOf(1), failed});
+  node(1).client->Say(WorkersExited{RoundOf(1), failed});
   ASSERT_TRUE(Hears(node(1), "fenced: round 0 is over"));
-  EXPECT_EQ(server_->driver().Describe("job")->restart_count, 1);
+  EXPECT_EQ(server_->daemon_loop().Describe("job")->restart_count, 1);
 }
 
 TEST_F(ClientServerTest, KeepAlivesHoldAShortLease) {
@@ -242,7 +242,7 @@ TEST_F(ClientServerTest, KeepAlivesHoldAShortLease) {
   bool over = false;
   three_leases.async_wait([&](const boost::system::error_code&) { over = true; });
   ASSERT_TRUE(RunUntil(io_, [&] { return over; }));
-  EXPECT_EQ(server_->driver().agent_count(), 2);
+  EXPECT_EQ(server_->daemon_loop().agent_count(), 2);
   for (const int i : {1, 2}) EXPECT_THAT(node(i).heard.log.back(), StartsWith("start round 0: "));
 }
 
@@ -250,7 +250,7 @@ TEST_F(ClientServerTest, NodeWhoseClientIsDestroyedIsLostToTheOthers) {
   Meet(2);
   node(1).client.reset();
   ASSERT_TRUE(Hears(node(2), "stop round 0: node host1 was lost: its "));
-  EXPECT_EQ(server_->driver().agent_count(), 1);
+  EXPECT_EQ(server_->daemon_loop().agent_count(), 1);
 }
 
 TEST_F(ClientServerTest, LeaveIsHeardAndSaysWhy) {
@@ -260,7 +260,7 @@ TEST_F(ClientServerTest, LeaveIsHeardAndSaysWhy) {
   EXPECT_FALSE(left);
   ASSERT_TRUE(RunUntil(io_, [&] { return left; }));
   ASSERT_TRUE(Hears(node(2), "stop round 0: node host1 left: interrupted by SIGTERM"));
-  EXPECT_EQ(server_->driver().agent_count(), 1);
+  EXPECT_EQ(server_->daemon_loop().agent_count(), 1);
   EXPECT_THAT(node(1).heard.log.back(), StartsWith("start round 0: "));
 }
 
@@ -273,9 +273,9 @@ TEST_F(ClientServerTest, ReasonToLeaveCannotForgeLinesOfTheLog) {
 
 TEST_F(ClientServerTest, LeavingStopsTheOthersBeforeTheGoodbye) {
   Meet(2);
-  node(1).client->Leaving("interrupted by SIGINT");
+  node(1).client->Say(Leaving{"interrupted by SIGINT"});
   ASSERT_TRUE(Hears(node(2), "stop round 0: node host1 is leaving: interrupted by SIGINT"));
-  EXPECT_EQ(server_->driver().agent_count(), 2);
+  EXPECT_EQ(server_->daemon_loop().agent_count(), 2);
 }
 
 TEST_F(ClientServerTest, NodeThatDisagreesIsRefusedAndThatIsAll) {
@@ -290,7 +290,7 @@ TEST_F(ClientServerTest, NodeThatDisagreesIsRefusedAndThatIsAll) {
   bool left = false;
   b.client->Leave("", [&] { left = true; });
   ASSERT_TRUE(RunUntil(io_, [&] { return left; }));
-  EXPECT_EQ(server_->driver().agent_count(), 1);
+  EXPECT_EQ(server_->daemon_loop().agent_count(), 1);
 }
 
 TEST_F(ClientServerTest, DaemonThatEndsIsGoneForItsNodes) {
@@ -345,7 +345,7 @@ TEST_F(ClientServerTest, ListenerMayDestroyTheClientFromWithin) {
   impatient.client = MakeGrpcClient(io_, {.endpoint = endpoint_}, impatient);
   impatient.client->Join(RequestFor(1, 1));
   ASSERT_TRUE(RunUntil(io_, [&] { return impatient.heard > 0; }));
-  ASSERT_TRUE(RunUntil(io_, [&] { return server_->driver().agent_count() == 0; }));
+  ASSERT_TRUE(RunUntil(io_, [&] { return server_->daemon_loop().agent_count() == 0; }));
   EXPECT_EQ(impatient.heard, 1);
 }
 
@@ -365,7 +365,7 @@ TEST_F(ClientServerTest, BeatThatIsDueWhenTheClientIsDestroyedDiesWithIt) {
     });
   });
   ASSERT_TRUE(RunUntil(io_, [&] { return destroyed; }));
-  ASSERT_TRUE(RunUntil(io_, [&] { return server_->driver().agent_count() == 0; }));
+  ASSERT_TRUE(RunUntil(io_, [&] { return server_->daemon_loop().agent_count() == 0; }));
 }
 
 }  // namespace

@@ -22,7 +22,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/rendezvous.grpc.pb.h"
 #include "proto/store.grpc.pb.h"
-#include "rendezvous/wire/knock.h"
+#include "rendezvous/wire/liveness_probe.h"
 #include "test/rendezvous/support/join_request.h"
 #include "test/rendezvous/support/recording_listener.h"
 #include "test/support/run_until.h"
@@ -78,10 +78,10 @@ class ForeignServer {
   std::vector<tcp::socket> guests_;
 };
 
-// Holds the port of a daemon that is dead, and answers those who knock.
+// Holds the port of a daemon that is dead, and answers those who probe.
 class PortKeeper {
  public:
-  PortKeeper(boost::asio::io_context& io, std::uint16_t port, const KnockKey& key, KnockWord word)
+  PortKeeper(boost::asio::io_context& io, std::uint16_t port, const ProbeKey& key, ProbeWord word)
       : key_(key), word_(word), acceptor_(io) {
     acceptor_.open(tcp::v4());
     acceptor_.set_option(tcp::acceptor::reuse_address(true));
@@ -111,20 +111,20 @@ class PortKeeper {
 
   void Answer(const std::shared_ptr<Guest>& guest) {
     boost::asio::async_read_until(
-        guest->socket, boost::asio::dynamic_buffer(guest->said, kKnockSize), '\n',
+        guest->socket, boost::asio::dynamic_buffer(guest->said, kProbeSize), '\n',
         [guest, key = key_, word = word_](const boost::system::error_code&, std::size_t) {
-          Knock knock;
+          LivenessProbe probe;
           boost::system::error_code ignored;
-          if (ParseKnock(guest->said, &knock) == KnockState::kWhole) {
-            const KnockAnswer answer = AnswerKnock(key, knock, word);
+          if (ParseProbe(guest->said, &probe) == ProbeState::kWhole) {
+            const ProbeAnswer answer = AnswerProbe(key, probe, word);
             boost::asio::write(guest->socket, boost::asio::buffer(answer.view()), ignored);
           }
           guest->socket.close();
         });
   }
 
-  const KnockKey key_;
-  const KnockWord word_;
+  const ProbeKey key_;
+  const ProbeWord word_;
   tcp::acceptor acceptor_;
   std::vector<std::shared_ptr<Guest>> guests_;
 };
@@ -366,7 +366,7 @@ TEST_F(GrpcClientTest, StreamThatEndsIsFollowedByAnotherOneWithTheSameSession) {
   FakeDaemon daemon;
   JoinAt(daemon.port(), std::chrono::hours(1));
   ASSERT_TRUE(Hears("welcome"));
-  client_->WorkersStarted({.incarnation = 1, .number = 0});
+  client_->Say(WorkersStarted{{.incarnation = 1, .number = 0}});
   ASSERT_TRUE(RunUntil(io_, [&] { return daemon.events().size() >= 2; }));
   daemon.EndStream();
   ASSERT_TRUE(Hears("back in touch"));
@@ -489,12 +489,12 @@ class DeadDaemonTest : public GrpcClientTest {
     return daemon.port();
   }
 
-  const KnockKey key_ = MakeKnockKey();
+  const ProbeKey key_ = MakeKnockKey();
 };
 
 TEST_F(DeadDaemonTest, CostsNoWorkerForAsLongAsItsKeeperProvesThatNobodyDecides) {
   const std::uint16_t port = KillADaemon(milliseconds(500), true);
-  auto keeper = std::make_unique<PortKeeper>(io_, port, key_, KnockWord::kPaused);
+  auto keeper = std::make_unique<PortKeeper>(io_, port, key_, ProbeWord::kPaused);
   const TimePoint three_leases = *heard_.last_deadline + milliseconds(1500);
   ASSERT_TRUE(RunUntil(io_, [&] { return *heard_.last_deadline > three_leases; }));
   EXPECT_EQ(heard_.Count("fenced: "), 0);
@@ -504,7 +504,7 @@ TEST_F(DeadDaemonTest, CostsNoWorkerForAsLongAsItsKeeperProvesThatNobodyDecides)
 
 TEST_F(DeadDaemonTest, IsNotBelievedInByTheWordOfAnotherKey) {
   const std::uint16_t port = KillADaemon(milliseconds(500), true);
-  const PortKeeper liar(io_, port, MakeKnockKey(), KnockWord::kPaused);
+  const PortKeeper liar(io_, port, MakeKnockKey(), ProbeWord::kPaused);
   ASSERT_TRUE(Hears("fenced: "));
 }
 
@@ -512,13 +512,14 @@ TEST_F(DeadDaemonTest, IsNotBelievedInByTheWordOfAnotherKey) {
 TEST_F(DeadDaemonTest, LeavesTheWorkersTheirTimeWhenItRemembersNothing) {
   const std::uint16_t port = KillADaemon(std::chrono::minutes(1), false);
   ASSERT_TRUE(heard_.last_deadline.has_value());
-  const PortKeeper keeper(io_, port, key_, KnockWord::kGone);
+  const PortKeeper keeper(io_, port, key_, ProbeWord::kGone);
   ASSERT_TRUE(Hears("lost: "));
   // The end of the run named neither the cause nor what to do about it.
-  EXPECT_THAT(heard_.log.back(),
-              EndsWith(" is gone: its process has died; it kept the job in memory only, so nothing "
-                       "is left to come back to (`musterd --state-dir=DIR` remembers its jobs and "
-                       "survives this)"));
+  EXPECT_THAT(
+      heard_.log.back(),
+      EndsWith(
+          " is gone: its process has died; it kept the job in memory only, so there is nothing to "
+          "reconnect to (`musterd --state-dir=DIR` saves its jobs and survives this)"));
   EXPECT_EQ(heard_.last_deadline, std::nullopt);
   EXPECT_EQ(heard_.Count("fenced: "), 0);
 }

@@ -28,10 +28,12 @@ class InProcessClientTest : public ::testing::Test {
   RoundId Round() const { return a_heard_.Last<Assignment>()->id(); }
 
   boost::asio::io_context io_;
-  Driver driver_{io_, nullptr};
+  DaemonLoop daemon_loop_{io_, nullptr};
   RecordingListener a_heard_, b_heard_;
-  std::unique_ptr<InProcessClient> a_ = std::make_unique<InProcessClient>(io_, driver_, a_heard_);
-  std::unique_ptr<InProcessClient> b_ = std::make_unique<InProcessClient>(io_, driver_, b_heard_);
+  std::unique_ptr<InProcessClient> a_ =
+      std::make_unique<InProcessClient>(io_, daemon_loop_, a_heard_);
+  std::unique_ptr<InProcessClient> b_ =
+      std::make_unique<InProcessClient>(io_, daemon_loop_, b_heard_);
 };
 
 TEST_F(InProcessClientTest, NothingIsHeardFromInsideAMethod) {
@@ -39,8 +41,8 @@ TEST_F(InProcessClientTest, NothingIsHeardFromInsideAMethod) {
   EXPECT_THAT(a_heard_.log, IsEmpty());
   Poll();
   EXPECT_THAT(a_heard_.log, ElementsAre(StartsWith("welcome"), StartsWith("start round 0")));
-  a_->WorkersStarted(Round());
-  a_->WorkersExited(Round(), {.succeeded = true});
+  a_->Say(WorkersStarted{Round()});
+  a_->Say(WorkersExited{Round(), {.succeeded = true}});
   EXPECT_THAT(a_heard_.log, ElementsAre(StartsWith("welcome"), StartsWith("start round 0")));
   Poll();
   EXPECT_THAT(a_heard_.log.back(), StartsWith("verdict: job 'job' succeeded"));
@@ -61,7 +63,7 @@ TEST_F(InProcessClientTest, LeaveIsToldFromTheLoopAndIsTheLastThing) {
   // The Assignment is on its way.
   a_->Leave("interrupted by SIGTERM", [&] { left = true; });
   EXPECT_FALSE(left);
-  EXPECT_EQ(driver_.agent_count(), 1);
+  EXPECT_EQ(daemon_loop_.agent_count(), 1);
   Poll();
   EXPECT_TRUE(left);
   EXPECT_THAT(a_heard_.log, IsEmpty());
@@ -75,7 +77,7 @@ TEST_F(InProcessClientTest, ClientThatIsDestroyedIsLost) {
   a_.reset();
   Poll();
   EXPECT_THAT(b_heard_.log.back(), "stop round 0: node host1 was lost: its agent ended");
-  EXPECT_EQ(driver_.agent_count(), 1);
+  EXPECT_EQ(daemon_loop_.agent_count(), 1);
 }
 
 TEST_F(InProcessClientTest, ClientThatHasLeftIsNotLostWhenItIsDestroyed) {
@@ -83,7 +85,7 @@ TEST_F(InProcessClientTest, ClientThatHasLeftIsNotLostWhenItIsDestroyed) {
   a_->Leave("", [] {});
   a_.reset();
   Poll();
-  EXPECT_EQ(driver_.agent_count(), 0);
+  EXPECT_EQ(daemon_loop_.agent_count(), 0);
 }
 
 TEST_F(InProcessClientTest, DirectivesOnTheirWayDieWithTheClient) {
@@ -108,7 +110,7 @@ TEST_F(InProcessClientTest, ListenerMayDestroyTheClientFromWithin) {
     std::unique_ptr<InProcessClient> client;
     int heard = 0;
   } impatient;
-  impatient.client = std::make_unique<InProcessClient>(io_, driver_, impatient);
+  impatient.client = std::make_unique<InProcessClient>(io_, daemon_loop_, impatient);
   impatient.client->Join(RequestFor(1, 1));
   Poll();
   EXPECT_EQ(impatient.heard, 1);
@@ -126,8 +128,8 @@ TEST_F(InProcessClientTest, FailureBringsTheNextRoundWithinTheBudget) {
   request.settings.max_restarts = 1;
   a_->Join(request);
   Poll();
-  a_->WorkersExited(Round(),
-                    {.failure = WorkerFailure{.host = "host1", .what = "exited with code 3"}});
+  a_->Say(WorkersExited{Round(),
+                        {.failure = WorkerFailure{.host = "host1", .what = "exited with code 3"}}});
   Poll();
   EXPECT_THAT(a_heard_.log.back(), StartsWith("stop round 0: "));
   request.after = 0;
@@ -135,8 +137,8 @@ TEST_F(InProcessClientTest, FailureBringsTheNextRoundWithinTheBudget) {
   Poll();
   EXPECT_THAT(a_heard_.log.back(), StartsWith("start round 1: "));
   EXPECT_EQ(a_heard_.Last<Assignment>()->restart_count, 1);
-  a_->WorkersExited(Round(),
-                    {.failure = WorkerFailure{.host = "host1", .what = "exited with code 4"}});
+  a_->Say(WorkersExited{Round(),
+                        {.failure = WorkerFailure{.host = "host1", .what = "exited with code 4"}}});
   Poll();
   ASSERT_NE(a_heard_.Last<Verdict>(), nullptr);
   EXPECT_EQ(a_heard_.Last<Verdict>()->root_cause->what, "exited with code 4");
@@ -146,7 +148,7 @@ TEST_F(InProcessClientTest, LeavingStopsTheOthersBeforeTheGoodbye) {
   a_->Join(RequestFor(1, 2));
   b_->Join(RequestFor(2, 2));
   Poll();
-  a_->Leaving("interrupted by SIGINT");
+  a_->Say(Leaving{"interrupted by SIGINT"});
   Poll();
   EXPECT_THAT(b_heard_.log.back(), "stop round 0: node host1 is leaving: interrupted by SIGINT");
   EXPECT_FALSE(a_heard_.Heard("stop"));
@@ -158,10 +160,11 @@ TEST_F(InProcessClientTest, WhatRanksTellIsToldOnceForManySteps) {
   a_heard_.progress = {Round(), {{.local_rank = 0, .step = 12, .timed_steps = 12}}};
   for (int step = 0; step < 1000; ++step) a_->ProgressMade();
   ASSERT_TRUE(test::RunUntil(io_, [&] {
-    return !driver_.Describe("job")->nodes[0].ranks.empty() && a_heard_.Heard("heard");
+    return !daemon_loop_.Describe("job")->nodes[0].ranks.empty() && a_heard_.Heard("heard");
   }));
-  EXPECT_EQ(driver_.Describe("job")->nodes[0].ranks[0].told.step, 12);
-  EXPECT_EQ(driver_.Describe("job")->nodes[0].heard_ago, std::nullopt) << "it cannot fall silent";
+  EXPECT_EQ(daemon_loop_.Describe("job")->nodes[0].ranks[0].told.step, 12);
+  EXPECT_EQ(daemon_loop_.Describe("job")->nodes[0].heard_ago, std::nullopt)
+      << "it cannot fall silent";
   EXPECT_EQ(a_heard_.Count("heard"), 1);
 }
 

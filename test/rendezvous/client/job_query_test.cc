@@ -1,5 +1,5 @@
 // Questions to a daemon that may be in several places, with a daemon whose answers are scripted.
-#include "rendezvous/client/job_query.h"
+#include "rendezvous/client/daemon_query.h"
 
 #include <chrono>
 #include <deque>
@@ -17,7 +17,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/rendezvous.grpc.pb.h"
-#include "rendezvous/net/grpc_runtime.h"
+#include "rendezvous/net/grpc_server.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -26,7 +26,8 @@ using std::chrono::seconds;
 using ::testing::HasSubstr;
 
 // One that has just been followed by another says so.
-const grpc::Status kLeadsNoLonger(grpc::StatusCode::UNAVAILABLE, "this daemon leads no longer");
+const grpc::Status kLeadsNoLonger(grpc::StatusCode::UNAVAILABLE,
+                                  "this daemon is no longer the leader");
 
 // Called by gRPC's threads.
 class ScriptedDaemon final : public v1::Rendezvous::Service {
@@ -99,7 +100,8 @@ TEST_F(JobQueryTest, WhereThereIsOnePlaceItsAnswerCounts) {
   daemon_.Answer([] { return kLeadsNoLonger; });
   const auto jobs = ListJobs(Daemon(/*several_places=*/false));
   EXPECT_TRUE(absl::IsUnavailable(jobs.status())) << jobs.status();
-  EXPECT_THAT(std::string(jobs.status().message()), HasSubstr("this daemon leads no longer"));
+  EXPECT_THAT(std::string(jobs.status().message()),
+              HasSubstr("this daemon is no longer the leader"));
   EXPECT_EQ(daemon_.deadlines().size(), 1u);
 }
 

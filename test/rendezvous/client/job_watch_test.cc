@@ -9,7 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "rendezvous/server.h"
+#include "rendezvous/server/server.h"
 #include "test/rendezvous/support/join_request.h"
 #include "test/support/run_until.h"
 
@@ -54,14 +54,14 @@ class JobWatchTest : public ::testing::Test {
     watch_.emplace(io_, DaemonOptions{.endpoint = endpoint_}, run_id, seen_);
   }
   AgentId Join() {
-    const AgentId agent = server_->driver().Attach([this](const Directive& directive) {
+    const AgentId agent = server_->daemon_loop().Attach([this](const Directive& directive) {
       if (const auto* const assignment = std::get_if<Assignment>(&directive)) {
         round_ = assignment->id();
       }
     });
     JoinRequest request = RequestFor(1, 1);
     request.settings.lease = Duration::zero();
-    server_->driver().Hear(agent, request);
+    server_->daemon_loop().Hear(agent, request);
     return agent;
   }
   std::string Where() const { return ToString(endpoint_); }
@@ -80,7 +80,7 @@ TEST_F(JobWatchTest, JobIsSeenFromItsBeginningToItsEnd) {
   ASSERT_TRUE(RunUntil(io_, [&] { return !seen_.jobs.empty(); }));
   ASSERT_EQ(seen_.jobs.back().jobs.size(), 1u);
   EXPECT_EQ(seen_.jobs.back().jobs[0].state, JobState::kRunning);
-  server_->driver().Hear(agent, WorkersExited{round_, {.succeeded = true}});
+  server_->daemon_loop().Hear(agent, WorkersExited{round_, {.succeeded = true}});
   ASSERT_TRUE(RunUntil(io_, [&] { return seen_.over.has_value(); }));
   EXPECT_TRUE(seen_.over->ok());
   ASSERT_EQ(seen_.jobs.back().ended.size(), 1u);

@@ -1,5 +1,5 @@
 // A reader of logs whose daemon ends: over real local connections, on one loop and one thread.
-#include "rendezvous/client/log_follower.h"
+#include "rendezvous/client/log_reader.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 #include <boost/asio/io_context.hpp>
 
 #include "rendezvous/client/grpc_client.h"
-#include "rendezvous/server.h"
+#include "rendezvous/server/server.h"
 #include "test/rendezvous/support/join_request.h"
 #include "test/rendezvous/support/recording_listener.h"
 #include "test/support/run_until.h"
@@ -107,7 +107,7 @@ TEST_F(LogFollowerTest, ADaemonThatDoesNotComeBackInTimeIsGivenUp) {
   ASSERT_TRUE(Ends());
   EXPECT_EQ(end_->code(), absl::StatusCode::kUnavailable) << *end_;
   ASSERT_THAT(outages_, SizeIs(1));
-  EXPECT_THAT(outages_[0], HasSubstr(ToString(endpoint_) + ": the daemon ended"));
+  EXPECT_THAT(outages_[0], HasSubstr(ToString(endpoint_) + ": the daemon stopped"));
   EXPECT_EQ(told_, "one\n");
 }
 

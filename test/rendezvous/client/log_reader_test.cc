@@ -18,7 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "rendezvous/client/grpc_client.h"
 #include "rendezvous/client/in_process_client.h"
-#include "rendezvous/server.h"
+#include "rendezvous/server/server.h"
 #include "test/rendezvous/support/join_request.h"
 #include "test/rendezvous/support/recording_listener.h"
 #include "test/support/run_until.h"
@@ -89,7 +89,7 @@ class LogReaderTest : public ::testing::Test {
     Join();
   }
   void StartJobInProcess() {
-    agent_.client = std::make_unique<InProcessClient>(io_, server_->driver(), agent_);
+    agent_.client = std::make_unique<InProcessClient>(io_, server_->daemon_loop(), agent_);
     Join();
   }
   void Join() {
@@ -202,7 +202,7 @@ TEST_F(LogReaderTest, DaemonThatEndsEndsBoth) {
   server_->Stop([&stopped] { stopped = true; });
   ASSERT_TRUE(Ends());
   EXPECT_EQ(end_->code(), absl::StatusCode::kUnavailable);
-  EXPECT_THAT(std::string(end_->message()), HasSubstr("the daemon ended"));
+  EXPECT_THAT(std::string(end_->message()), HasSubstr("the daemon stopped"));
   EXPECT_TRUE(RunUntil(io_, [&] { return agent_.is_over && stopped; }));
 }
 

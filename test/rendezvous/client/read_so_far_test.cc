@@ -1,10 +1,10 @@
-// What a reader of logs asks for after he has lost his daemon.
-#include "rendezvous/client/read_so_far.h"
+// What a reader of logs asks for after it has lost its daemon.
+#include "rendezvous/core/values/log_request.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "rendezvous/core/limits.h"
+#include "rendezvous/core/values/limits.h"
 
 namespace muster::rendezvous {
 namespace {

@@ -17,9 +17,9 @@
 #include <boost/asio/write.hpp>
 
 #include "absl/time/clock.h"
+#include "rendezvous/client/daemon_query.h"
 #include "rendezvous/client/grpc_client.h"
-#include "rendezvous/client/job_query.h"
-#include "rendezvous/server.h"
+#include "rendezvous/server/server.h"
 #include "test/rendezvous/support/join_request.h"
 #include "test/rendezvous/support/recording_listener.h"
 #include "test/support/run_until.h"
@@ -155,14 +155,54 @@ TEST_F(SecureConnectionTest, WhoHasAnotherTokenHearsSoAndIsNotServed) {
 TEST_F(SecureConnectionTest, WhoComesWithoutTheTokenHearsThatItIsAskedFor) {
   Serve(Credentials::FromToken(kToken, Role::kDaemon));
   EXPECT_THAT(Ask(Credentials::Plaintext()),
-              EndsWith(": it asks for the token that it was started with"));
+              EndsWith(": it requires the token that it was started with"));
+}
+
+// A web server at the endpoint was told to be a Muster without a token, or one that asks for a
+// token; and so was Muster's own --http.
+TEST_F(SecureConnectionTest, AnotherProgramIsNamedByWhatItSpeaks) {
+  tcp::acceptor acceptor(io_, {boost::asio::ip::make_address("127.0.0.1"), 0});
+  std::string says;
+  std::function<void()> accept = [&] {
+    acceptor.async_accept([&](const boost::system::error_code& error, tcp::socket peer) {
+      if (error) return;
+      const auto shared = std::make_shared<tcp::socket>(std::move(peer));
+      const auto buffer = std::make_shared<std::string>(512, '\0');
+      shared->async_read_some(
+          boost::asio::buffer(*buffer),
+          [&says, shared, buffer](const boost::system::error_code&, std::size_t) {
+            boost::system::error_code ignored;
+            boost::asio::write(*shared, boost::asio::buffer(says), ignored);
+          });
+      accept();
+    });
+  };
+  accept();
+  const auto ask = [&](const Credentials& credentials) {
+    const DaemonOptions daemon{.endpoint = {"127.0.0.1", acceptor.local_endpoint().port()},
+                               .credentials = credentials};
+    return Meanwhile<std::string>(
+        [daemon] { return std::string(ListJobs(daemon).status().message()); });
+  };
+  says = "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n";
+  for (const Credentials& credentials :
+       {Credentials::Plaintext(), Credentials::FromToken(kToken, Role::kTool)}) {
+    EXPECT_THAT(ask(credentials),
+                EndsWith(": what answers there is not a Muster rendezvous: it speaks HTTP, as a "
+                         "web server does and the page of a Muster (--http); choose another port, "
+                         "or stop the process using this one"));
+  }
+  says = "SSH-2.0-OpenSSH_9.2p1\r\n";
+  EXPECT_THAT(ask(Credentials::FromToken(kToken, Role::kTool)),
+              testing::HasSubstr("not a Muster rendezvous: it speaks SSH"));
+  acceptor.close();
 }
 
 TEST_F(SecureConnectionTest, WhoBringsATokenThatNobodyAsksForHearsThat) {
   Serve(Credentials::Plaintext());
   EXPECT_THAT(Ask(Credentials::FromToken(kToken, Role::kTool)),
-              EndsWith(": it was started without a token; start it with the one here, or go "
-                       "without as well (--insecure)"));
+              EndsWith(": it was started without a token; start it with the one here, or use none "
+                       "here either (--insecure)"));
   EXPECT_EQ(Ask(Credentials::Plaintext()), "") << "and others are served as before";
 }
 
@@ -255,18 +295,19 @@ class SiteConnectionTest : public SecureConnectionTest {
 TEST_F(SiteConnectionTest, WhoHasOneOfTheSameAuthorityIsServedAndNobodyElse) {
   Serve(Issue(site_, "IP:127.0.0.1"));
   EXPECT_EQ(Ask(Issue(site_, "DNS:somewhere")), "");
-  EXPECT_THAT(Ask(Issue(other_, "DNS:somewhere")),
-              EndsWith("its certificate has expired, or no authority in --tls-ca answers for it"));
+  EXPECT_THAT(
+      Ask(Issue(other_, "DNS:somewhere")),
+      EndsWith("its certificate has expired, or was not issued by an authority in --tls-ca"));
   EXPECT_THAT(Ask(Credentials::FromToken(kToken, Role::kTool)), EndsWith("differ by hours"));
   EXPECT_THAT(Ask(Credentials::Plaintext()),
-              EndsWith("it asks for the token that it was started with"));
+              EndsWith("it requires the token that it was started with"));
   EXPECT_EQ(Handshake(TLS1_3_VERSION, TLS1_3_VERSION, std::nullopt), "TLSv1.3, turned away");
 }
 
 TEST_F(SiteConnectionTest, ADaemonHasToBeWhoItWasCalled) {
   Serve(Issue(site_, "DNS:elsewhere"));
   EXPECT_THAT(Ask(Issue(site_, "DNS:somewhere")),
-              EndsWith("its certificate is for another name than the one that it was asked by"));
+              EndsWith("its certificate is for a name other than the one it was contacted by"));
 }
 
 TEST_F(SiteConnectionTest, AgentsMeetAndComeBackByTheNameThatTheyWereGiven) {

@@ -12,8 +12,8 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
-#include "rendezvous/client/job_query.h"
-#include "rendezvous/server.h"
+#include "rendezvous/client/daemon_query.h"
+#include "rendezvous/server/server.h"
 #include "test/rendezvous/support/join_request.h"
 #include "test/support/run_until.h"
 
@@ -37,8 +37,8 @@ class StoreClientTest : public ::testing::Test {
   void Start(std::uint16_t port) {
     server_.emplace(io_);
     ASSERT_TRUE(server_->Listen({"127.0.0.1", port}, Credentials::Plaintext()).ok());
-    agent_ = server_->driver().Attach([](const Directive&) {});
-    server_->driver().Hear(agent_, RequestFor(1, 2));
+    agent_ = server_->daemon_loop().Attach([](const Directive&) {});
+    server_->daemon_loop().Hear(agent_, RequestFor(1, 2));
   }
 
   DaemonOptions Daemon() const { return {.endpoint = {"127.0.0.1", server_->port()}}; }
@@ -54,7 +54,7 @@ class StoreClientTest : public ::testing::Test {
   }
   // Runs the loop until so many calls wait.
   [[nodiscard]] bool Waiting(std::size_t count) {
-    return RunUntil(io_, [&] { return server_->driver().waiting_calls() == count; });
+    return RunUntil(io_, [&] { return server_->daemon_loop().waiting_calls() == count; });
   }
 
   boost::asio::io_context io_;
@@ -143,7 +143,7 @@ TEST_F(StoreClientTest, WaitEndsWithTheJob) {
     EXPECT_THAT(std::string(status.message()), HasSubstr("job 'job' has ended"));
   });
   ASSERT_TRUE(Waiting(1));
-  server_->driver().Hear(agent_, Goodbye{"the test is over"});
+  server_->daemon_loop().Hear(agent_, Goodbye{"the test is over"});
   Finish(std::move(waiter));
 }
 
@@ -186,10 +186,11 @@ TEST_F(StoreClientTest, BarrierSaysWhyItDoesNotLetThrough) {
               absl::DeadlineExceededError("2 of 3 reached barrier 'b'"));
     EXPECT_EQ(store.Barrier("b", 3, milliseconds(0)),
               absl::DeadlineExceededError("2 of 3 reached barrier 'b'"));
-    EXPECT_EQ(store.Barrier("b", 2, kLong),
-              absl::FailedPreconditionError(
-                  where + ": barrier 'b': this call expects 2, but those who already wait there "
-                          "expect 3"));
+    EXPECT_EQ(
+        store.Barrier("b", 2, kLong),
+        absl::FailedPreconditionError(
+            where +
+            ": barrier 'b': this call expects 2, but the callers already waiting there expect 3"));
   }));
   const auto meet = [&] { EXPECT_TRUE(Client().Barrier("b", 3, kLong).ok()); };
   std::future<void> second = Talk(meet);

@@ -17,14 +17,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "rendezvous/client/daemon_channel.h"
+#include "rendezvous/client/daemon_query.h"
 #include "rendezvous/client/grpc_client.h"
-#include "rendezvous/client/job_query.h"
 #include "rendezvous/client/job_watch.h"
 #include "rendezvous/client/log_reader.h"
 #include "rendezvous/client/store_client.h"
 #include "rendezvous/fronts/permissions.h"
-#include "rendezvous/identity/token_file.h"
-#include "rendezvous/server.h"
+#include "rendezvous/identity/token.h"
+#include "rendezvous/server/server.h"
 #include "test/rendezvous/support/join_request.h"
 #include "test/rendezvous/support/recording_listener.h"
 #include "test/support/run_until.h"
@@ -33,6 +33,7 @@
 namespace muster::rendezvous {
 namespace {
 
+using std::chrono::milliseconds;
 using std::chrono::seconds;
 using test::RunUntil;
 using ::testing::ElementsAre;
@@ -208,7 +209,7 @@ TEST_F(TenantsTest, OneWhoComesWhileTheDaemonRunsIsServed) {
   EXPECT_THAT(Nodes(As("dave")), ElementsAre("node-1"));
 }
 
-// His connection was there before, and went on reading jobs for as long as it liked.
+// The revoked tenant's old connection went on reading jobs for as long as it liked.
 TEST_F(TenantsTest, OneWhoseTokenIsTakenAwayIsTurnedAwayOnHisOldConnectionToo) {
   const Agent alices = Join("alice");
   StoreClient old(As("alice"), "job");
@@ -219,7 +220,7 @@ TEST_F(TenantsTest, OneWhoseTokenIsTakenAwayIsTurnedAwayOnHisOldConnectionToo) {
   std::filesystem::remove(dir_.Path("tokens/alice"));
   // The directory is looked at when somebody connects.
   EXPECT_THAT(Nodes(As("bob")), ElementsAre());
-  EXPECT_THAT(set(), HasSubstr("this client has a token that no longer counts"));
+  EXPECT_THAT(set(), HasSubstr("no longer valid"));
   EXPECT_THAT(Nodes(As("alice")), ElementsAre(HasSubstr("it was started with another token")));
 }
 
@@ -253,11 +254,11 @@ TEST_F(TenantsTest, WhoWatchesWithATokenThatIsTakenAwayIsTurnedAway) {
   std::filesystem::remove(dir_.Path("tokens/alice"));
   const Agent bobs = Join("bob");
   ASSERT_TRUE(RunUntil(io_, [&] { return alice.over.has_value(); }));
-  EXPECT_THAT(std::string(alice.over->message()), HasSubstr("a token that no longer counts"));
+  EXPECT_THAT(std::string(alice.over->message()), HasSubstr("no longer valid"));
 }
 
-// "muster logs -f" showed what workers print to somebody whose token had been taken away, for as
-// long as he liked.
+// After a token had been taken away, a running "muster logs -f" went on showing what workers print
+// for as long as it liked.
 TEST_F(TenantsTest, WhoReadsLogsWithATokenThatIsTakenAwayIsTurnedAway) {
   const Agent alices = Join("alice");
   int parts = 0;
@@ -275,7 +276,66 @@ TEST_F(TenantsTest, WhoReadsLogsWithATokenThatIsTakenAwayIsTurnedAway) {
   again.after = 0;
   alices.client->Join(again);
   ASSERT_TRUE(RunUntil(io_, [&] { return over.has_value(); }));
-  EXPECT_THAT(std::string(over->message()), HasSubstr("a token that no longer counts"));
+  EXPECT_THAT(std::string(over->message()), HasSubstr("no longer valid"));
+}
+
+// "muster kv get --timeout" and "wait" that were there before a token was revoked were given what
+// was set afterwards.
+TEST_F(TenantsTest, NoCallThatWaitsIsAnsweredOnceItsTokenIsRevoked) {
+  const Agent alices = Join("alice");
+  const std::string file = dir_.Path("tokens/alice");
+  const Token revoked = tokens_.at("alice");
+  // All that waits of the store; what goes on (Watch, ReadLog) is above. Each would be answered by
+  // what happens below.
+  std::vector<std::future<std::string>> waiting;
+  const auto wait = [&](std::function<absl::Status(StoreClient&)> what) {
+    waiting.push_back(std::async(std::launch::async, [this, revoked, what = std::move(what)] {
+      StoreClient store(As(revoked), "job");
+      return what(store).ToString();
+    }));
+  };
+  static constexpr std::chrono::seconds kLong(60);
+  wait([](StoreClient& store) { return store.GetWhenThere("key", kLong).status(); });
+  wait([](StoreClient& store) { return store.Wait({"key"}, kLong); });
+  wait([](StoreClient& store) { return store.Barrier("all", 2, kLong); });
+  const DaemonLoop* const daemon_loop = server_.FindLoop("alice");
+  ASSERT_TRUE(RunUntil(
+      io_, [&] { return daemon_loop->waiting_calls() == waiting.size(); }, seconds(60)));
+
+  const auto rotated = RotateTokenFile(file, absl::Now());
+  ASSERT_TRUE(rotated.ok()) << rotated.status();
+  EXPECT_EQ(Meanwhile<std::string>([&] {
+              StoreClient owner(As(rotated->token), "job");
+              const absl::Status set = owner.Set("key", "secret");
+              return set.ok() ? owner.Barrier("all", 2, milliseconds(100)).ToString()
+                              : set.ToString();
+            }),
+            "DEADLINE_EXCEEDED: 1 of 2 reached barrier 'all'");
+  for (auto& call : waiting) {
+    EXPECT_TRUE(RunUntil(
+        io_, [&] { return call.wait_for(seconds(0)) == std::future_status::ready; }, seconds(60)));
+    EXPECT_THAT(call.get(), HasSubstr("no longer valid"));
+  }
+}
+
+// With 100 tenants, to change one token kept the others out for half a minute.
+TEST_F(TenantsTest, EachOfManyIsServedWhileTokensOfOthersChange) {
+  constexpr int kTenants = 40;
+  for (int i = 0; i < kTenants; ++i) MakeToken(absl::StrCat("t", i));
+  for (int i = 0; i < kTenants; ++i) {
+    const std::string tenant = absl::StrCat("t", i);
+    EXPECT_THAT(Nodes(As(tenant)), ElementsAre()) << tenant;
+    const auto rotated = RotateTokenFile(dir_.Path("tokens/" + tenant), absl::Now());
+    ASSERT_TRUE(rotated.ok()) << rotated.status();
+    EXPECT_THAT(Nodes(As(rotated->token)), ElementsAre()) << tenant;
+    EXPECT_THAT(Nodes(As(tenant)), ElementsAre(HasSubstr("it was started with another token")));
+    tokens_.insert_or_assign(tenant, rotated->token);
+  }
+  // And again, now that all have been there.
+  for (int i = 0; i < kTenants; ++i) EXPECT_THAT(Nodes(As(absl::StrCat("t", i))), ElementsAre());
+  const Agent alices = Join("alice");
+  EXPECT_THAT(Nodes(As("t0")), ElementsAre());
+  EXPECT_THAT(Nodes(As("alice")), ElementsAre("node-1"));
 }
 
 // Every node had to be stopped to change a token that had become known.
@@ -293,6 +353,9 @@ TEST_F(TenantsTest, ATokenIsChangedWhileAJobRuns) {
   EXPECT_THAT(Nodes(As(*ReadTokenFile(file))), ElementsAre("node-1"));
   EXPECT_THAT(Nodes(As(former)), ElementsAre("node-1"));
   ASSERT_TRUE(RotateTokenFile(file, absl::Now() + absl::Hours(1)).ok());
+  EXPECT_THAT(Nodes(As(*ReadTokenFile(file))), ElementsAre("node-1"));
+  EXPECT_THAT(Nodes(As(former)), ElementsAre("node-1")) << "it has its hour";
+  ASSERT_TRUE(RotateTokenFile(file, absl::Now()).ok());
   EXPECT_THAT(Nodes(As(*ReadTokenFile(file))), ElementsAre("node-1"));
   EXPECT_THAT(Nodes(As(former)), ElementsAre(HasSubstr("it was started with another token")));
   EXPECT_FALSE(agent.heard->Heard("lost: "));

@@ -1,7 +1,7 @@
 // Simulates a whole cluster in one process, from one seed: the real Coordinator, CommitGate,
-// records, Attendance and AgentPolicy, on sixteen simulated hosts and the daemon's, with faults in
-// network, disk, clocks and processes. Instead of one daemon with a disk there may be two or three
-// that take turns over a simulated etcd, with the real Candidate, Election and journal.
+// records, AgentSession and AgentPolicy, on sixteen simulated hosts and the daemon's, with faults
+// in network, disk, clocks and processes. Instead of one daemon with a disk there may be two or
+// three that take turns over a simulated etcd, with the real Candidate, Election and journal.
 //
 // First there is chaos: about every five seconds something fails (chaos.h), while workers run, fail
 // and finish, and clients use the jobs' stores. Then all faults are healed, and within a given time
@@ -16,7 +16,7 @@
 #include <iosfwd>
 #include <string>
 
-#include "rendezvous/core/types.h"
+#include "rendezvous/core/values/types.h"
 #include "test/rendezvous/cluster/checks/incidents.h"
 #include "test/rendezvous/cluster/mutations.h"
 #include "test/rendezvous/cluster/service.h"

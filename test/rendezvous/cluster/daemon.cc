@@ -8,7 +8,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr Duration kShortest = milliseconds(100);
+constexpr Duration kShortestOutage = milliseconds(100);
 constexpr Duration kLongestFault = seconds(20);  // of the disk
 // From Restore to Listen: longer than any lease, as with a large store, and nobody is lost by that.
 constexpr Duration kSlowestStart = seconds(20);
@@ -34,14 +34,14 @@ Daemon::Daemon(World world, const Scenario& scenario, Disk& disk, const DaemonMu
       mutations_(mutations),
       clock_(world.scheduler) {
   clock_.StartAt(world_.random.Between(seconds(0), seconds(1'000'000)));
-  world_.network.on_knock = [this] { return AnswerKnock(); };
+  world_.network.on_knock = [this] { return AnswerProbe(); };
 }
 
-std::optional<KnockWord> Daemon::AnswerKnock() const {
+std::optional<ProbeWord> Daemon::AnswerProbe() const {
   if (!keeper_since_) return std::nullopt;
-  if (scenario_.durable) return KnockWord::kPaused;
-  // Its last word: then the keeper leaves, too.
-  if (world_.scheduler.now() < *keeper_since_ + kLastWord) return KnockWord::kGone;
+  if (scenario_.durable) return ProbeWord::kPaused;
+  // Its port holder: then the keeper leaves, too.
+  if (world_.scheduler.now() < *keeper_since_ + kLastWord) return ProbeWord::kGone;
   return std::nullopt;
 }
 
@@ -50,7 +50,7 @@ const Coordinator* Daemon::coordinator() const {
 }
 
 void Daemon::Start() {
-  Start(kShortest);
+  Start(kShortestOutage);
 }
 
 void Daemon::Start(Duration until_it_listens) {
@@ -101,7 +101,7 @@ void Daemon::OnBroken() {
     if (life != life_ || !runs()) return;
     Kill(false, true);
     world_.scheduler.After(world_.random.Between(seconds(0), seconds(5)), [this] {
-      if (!runs()) Start(world_.random.Between(kShortest, kSlowestStart));
+      if (!runs()) Start(world_.random.Between(kShortestOutage, kSlowestStart));
     });
   });
   process_->Stop();
@@ -110,13 +110,13 @@ void Daemon::OnBroken() {
 void Daemon::Die(bool power_loss) {
   if (!runs()) return;
   world_.incidents.Count(power_loss ? Incident::kDaemonPowerLoss : Incident::kDaemonKilled);
-  // A daemon without a journal has no keeper but its own last word.
+  // A daemon without a journal has no keeper but its own port holder.
   const bool keeper = !world_.random.Chance(1, 4) || scenario_.only_daemon_dies;
   if (!keeper && !power_loss) world_.incidents.Count(Incident::kKeeperKilled);
   Kill(power_loss, keeper);
   world_.scheduler.After(world_.random.Between(Duration::zero(), scenario_.longest_outage), [this] {
     world_.network.DaemonHostIsUp();
-    if (!runs()) Start(world_.random.Between(kShortest, kSlowestStart));
+    if (!runs()) Start(world_.random.Between(kShortestOutage, kSlowestStart));
   });
 }
 
@@ -131,7 +131,7 @@ void Daemon::Halt(Duration duration) {
 void Daemon::StrikeDaemon() {
   if (world_.random.Chance(1, 3)) {
     world_.incidents.Count(Incident::kDaemonHalted);
-    return Halt(world_.random.Between(kShortest, seconds(8)));
+    return Halt(world_.random.Between(kShortestOutage, seconds(8)));
   }
   Die(world_.random.Chance(1, 3));
 }
@@ -141,7 +141,7 @@ void Daemon::StrikeMemory() {
     case 0:
     case 1:
       world_.incidents.Count(Incident::kDiskFull);
-      return disk_.FullUntil(Until(kShortest, kLongestFault));
+      return disk_.FullUntil(Until(kShortestOutage, kLongestFault));
     case 2:
       return disk_.BreakOnce();
     default:
@@ -160,7 +160,7 @@ void Daemon::Heal() {
   disk_.SlowUntil(milliseconds(1), world_.scheduler.now());
   world_.network.DaemonHostIsUp();
   if (runs()) process_->Continue();
-  if (!runs()) Start(kShortest);
+  if (!runs()) Start(kShortestOutage);
 }
 
 }  // namespace muster::rendezvous

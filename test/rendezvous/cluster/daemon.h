@@ -7,11 +7,11 @@
 
 #include "test/rendezvous/cluster/daemons.h"
 #include "test/rendezvous/cluster/disk.h"
-#include "test/rendezvous/cluster/process.h"
 #include "test/rendezvous/cluster/scenario.h"
 #include "test/rendezvous/cluster/service.h"
-#include "test/rendezvous/cluster/sim_clock.h"
 #include "test/rendezvous/cluster/world.h"
+#include "test/rendezvous/simulation/process.h"
+#include "test/rendezvous/simulation/sim_clock.h"
 
 namespace muster::rendezvous {
 
@@ -44,7 +44,7 @@ class Daemon final : public Daemons {
   }
 
   // The answer of its keeper, which holds the port while the daemon is dead.
-  std::optional<KnockWord> AnswerKnock() const;
+  std::optional<ProbeWord> AnswerProbe() const;
 
   World world_;
   const Scenario& scenario_;

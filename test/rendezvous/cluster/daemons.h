@@ -3,7 +3,7 @@
 #pragma once
 
 #include "rendezvous/core/coordinator.h"
-#include "rendezvous/core/types.h"
+#include "rendezvous/core/values/types.h"
 
 namespace muster::rendezvous {
 

@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "rendezvous/core/record.h"
+#include "rendezvous/core/values/record.h"
 #include "test/rendezvous/cluster/checks/incidents.h"
-#include "test/rendezvous/cluster/scheduler.h"
 #include "test/rendezvous/simulation/random.h"
+#include "test/rendezvous/simulation/scheduler.h"
 
 namespace muster::rendezvous {
 

@@ -22,7 +22,7 @@ Host::Host(World world, const Scenario& scenario, const WorkerHabits& habits,
 }
 
 void Host::StartStoreClients() {
-  store_client_ = std::make_unique<StoreClient>(world_, index_, scenario_.RunIdOf(index_));
+  store_client_ = std::make_unique<SimStoreClient>(world_, index_, scenario_.RunIdOf(index_));
   store_client_->Begin();
   store_waiter_ = std::make_unique<StoreWaiter>(world_, index_, scenario_.RunIdOf(index_));
   store_waiter_->Begin();
@@ -38,7 +38,7 @@ void Host::StartAgent() {
                         .clock_offset = clock_offset_,
                         .request = scenario_.RequestOf(index_, agents_started_),
                         .ladder = scenario_.JobOf(index_).ladder,
-                        .health_check = scenario_.JobOf(index_).health_check,
+                        .checks_health = scenario_.JobOf(index_).checks_health,
                         .habits = habits_,
                         .mutations = mutations_},
       [this, number = agents_started_] {

@@ -67,7 +67,7 @@ class Host {
   Duration clock_offset_{};
   std::vector<Left> left_;  // by agents that were killed
   std::unique_ptr<SimAgent> agent_;
-  std::unique_ptr<StoreClient> store_client_;
+  std::unique_ptr<SimStoreClient> store_client_;
   std::unique_ptr<StoreWaiter> store_waiter_;
 };
 

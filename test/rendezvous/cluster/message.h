@@ -6,9 +6,8 @@
 #include <string>
 #include <variant>
 
-#include "rendezvous/core/directive.h"
-#include "rendezvous/core/event.h"
-#include "rendezvous/core/types.h"
+#include "rendezvous/core/values/messages.h"
+#include "rendezvous/core/values/types.h"
 
 namespace muster::rendezvous {
 

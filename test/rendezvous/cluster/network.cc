@@ -84,16 +84,16 @@ TimePoint Network::UnreachableUntil(int host, int place) const {
                    no_power ? scheduler_.now() + seconds(1) : TimePoint{}});
 }
 
-void Network::Knock(int host, std::function<void(KnockWord)> answered) {
+void Network::Probe(int host, std::function<void(ProbeWord)> answered) {
   scheduler_.After(Delay(host, 0), [this, host, answered = std::move(answered)] {
     const TimePoint blocked = UnreachableUntil(host, 0);
     if (blocked > scheduler_.now()) {
       scheduler_.At(blocked + random_.Between(Duration::zero(), kLongestBackOff),
-                    [this, host, answered] { Knock(host, answered); });
+                    [this, host, answered] { Probe(host, answered); });
       return;
     }
     if (Refuses(host, 0, true) || Refuses(host, 0, false)) return;
-    const std::optional<KnockWord> word = on_knock();
+    const std::optional<ProbeWord> word = on_knock();
     if (!word) return;
     const TimePoint back =
         std::max(scheduler_.now(), BlockedUntil(host, 0, false)) + Delay(host, 0);

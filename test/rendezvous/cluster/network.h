@@ -11,10 +11,10 @@
 #include <variant>
 #include <vector>
 
-#include "rendezvous/wire/knock.h"
+#include "rendezvous/wire/liveness_probe.h"
 #include "test/rendezvous/cluster/message.h"
-#include "test/rendezvous/cluster/scheduler.h"
 #include "test/rendezvous/simulation/random.h"
+#include "test/rendezvous/simulation/scheduler.h"
 
 namespace muster::rendezvous {
 
@@ -70,12 +70,12 @@ class Network {
 
   // Knocks at the port of the first place, over its own connection. Calls `answered` when an answer
   // arrives, however late.
-  void Knock(int host, std::function<void(KnockWord)> answered);
+  void Probe(int host, std::function<void(ProbeWord)> answered);
 
   // For the process of the daemon at that place. While none listens, its host refuses connections.
   void Listen(Server* server, int place = 0) { At(place).server = server; }
-  // The answer of the first place's host to a knock, if any.
-  std::function<std::optional<KnockWord>()> on_knock;
+  // The answer of the first place's host to a probe, if any.
+  std::function<std::optional<ProbeWord>()> on_knock;
   // The daemon has died: its host closes all its connections, silently after a power loss.
   void ServerDied(bool power_loss, int place = 0);
   void DaemonHostIsUp(int place = 0) { At(place).up = true; }

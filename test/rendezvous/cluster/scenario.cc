@@ -54,7 +54,7 @@ Scenario MakeScenario(Random& random, int daemons) {
       settings.min_nodes = settings.max_nodes;
     }
     plan.ladder.grace = random.OneOf(kGraces);
-    if (random.Chance(1, 3)) plan.health_check = launcher::Fitness::HealthCheck::kBeforeEachJoin;
+    if (random.Chance(1, 3)) plan.checks_health = true;
     if (random.Chance(1, 4)) settings.scale_up = ScaleUp::kNextRestart;
     if (random.Chance(1, 4)) {
       settings.restart = {.delay = milliseconds(500), .longest_delay = seconds(4)};
@@ -97,6 +97,8 @@ JoinRequest Scenario::RequestOf(int host, int number) const {
   node.address = absl::StrCat("10.0.0.", host);
   node.master_port = static_cast<std::uint16_t>(20'000 + number % 10'000);
   node.slots = 1 + host % 3;
+  if (host % 5 == 4) node.role = "evaluator";
+  if (job % 3 == 2) node.topology = {absl::StrCat("rack-", host / 4)};
   if (job % 2 == 1) node.rank_hint = host;
   if (request.settings.exact_ranks) node.rank_hint = host / static_cast<int>(jobs.size());
   return request;

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "launcher/agent/fitness.h"
-#include "rendezvous/core/types.h"
+#include "launcher/run/agent_core.h"
+#include "rendezvous/core/values/types.h"
 #include "test/rendezvous/simulation/random.h"
-#include "worker/stop_ladder.h"
+#include "worker/worker_spec.h"
 
 namespace muster::rendezvous {
 
@@ -15,7 +15,7 @@ namespace muster::rendezvous {
 struct JobPlan {
   JobSettings settings;
   worker::StopLadder ladder;
-  launcher::Fitness::HealthCheck health_check = launcher::Fitness::HealthCheck::kNone;
+  bool checks_health = false;
 };
 
 struct Scenario {

@@ -32,7 +32,8 @@ Service::Service(World world, std::shared_ptr<Process> process, const SimClock& 
       store_(world, clock, core_) {}
 
 void Service::Restore(const JournalContents& contents, const Disk& written) {
-  world_.checks.attendance.OnRestart();
+  world_.checks.agent_session.OnRestart();
+  world_.checks.jobs.OnRestart();
   for (const auto& [run_id, bytes] : contents.jobs) {
     const absl::StatusOr<JobRecord> record = RecordFromBytes(bytes);
     const auto job = written.jobs().find(run_id);
@@ -48,7 +49,8 @@ void Service::Restore(const JournalContents& contents, const Disk& written) {
     }
     const std::optional<JobRecord> restored = RecordOf(run_id);
     world_.checks.durability.OnRestored(job->second.record, restored);
-    world_.checks.attendance.OnChange(run_id, restored, std::nullopt, world_.scheduler.now());
+    world_.checks.agent_session.OnChange(run_id, restored, std::nullopt, world_.scheduler.now());
+    world_.checks.jobs.OnChange(run_id, restored);
   }
   for (const JournalBatch::Entry& entry : contents.entries) {
     if (options_.mutations.forgets_store || !entry.value) continue;
@@ -77,6 +79,10 @@ void Service::Sweep() {
     if (attends) core_.Disconnected(connection, "it does not answer", Now());
   }
   if (!dead.empty()) Follow(std::nullopt);
+  for (const JobSnapshot& job : core_.coordinator().List(Now())) {
+    const std::optional<JobRecord> record = RecordOf(job.run_id);
+    if (record) world_.checks.jobs.OnDescribed(*record, job);
+  }
 }
 
 void Service::CloseAll() {
@@ -114,7 +120,7 @@ void Service::OnClosed(ConnectionId connection) {
 
 void Service::Take(ConnectionId connection, const Upward& message, TimePoint sent) {
   const auto found = fronts_.find(connection);
-  if (found == fronts_.end()) return;  // it said goodbye
+  if (found == fronts_.end()) return;  // it left
   found->second.last_heard = world_.scheduler.now();
   if (frozen_) return;
   if (const auto* request = std::get_if<StoreRequest>(&message)) {
@@ -152,18 +158,22 @@ void Service::Take(ConnectionId connection, const Upward& message, TimePoint sen
   if (const auto* started = std::get_if<WorkersStarted>(&event)) about = started->round;
   if (const auto* exited = std::get_if<WorkersExited>(&event)) about = exited->round;
   const std::string run_id = front.run_id;
+  const SessionToken session = front.session;
   const std::optional<JobRecord> before = RecordOf(run_id);
   HandOver(connection, front, event);
-  const Changes& changed = core_.delivery().changed();
+  const Changes& changed = core_.durable_outbox().changed();
   const bool told_of = changed.jobs.contains(run_id) || changed.forgotten.contains(run_id);
   Follow(sent);
   const std::optional<JobRecord> after = RecordOf(run_id);
+  if (before && sessions_.newest[session] == connection) {
+    world_.checks.jobs.OnHeard(session, event, *before, after);
+  }
   if (after == before) return;
   if (before && about && RoundId{before->incarnation, before->round.number} != *about) {
     world_.checks.violations.Add(
         Check::kStale, absl::StrCat("job ", run_id, ", round ", before->round.number,
                                     ": a report on round ", about->number, " has changed it"));
-  } else if (core_.delivery().journaled() && !told_of) {
+  } else if (core_.durable_outbox().journaled() && !told_of) {
     world_.checks.violations.Add(Check::kDurable,
                                  absl::StrCat("job ", run_id, " has changed, and nothing says so"));
   }
@@ -213,7 +223,8 @@ void Service::Follow(std::optional<TimePoint> sent) {
     const std::optional<JobRecord> all = core_.coordinator().Record(run_id, Now());
     if (all) world_.checks.durability.OnDecided(*all);
     const std::optional<JobRecord> record = RecordOf(run_id);
-    world_.checks.attendance.OnChange(run_id, record, sent, world_.scheduler.now());
+    world_.checks.agent_session.OnChange(run_id, record, sent, world_.scheduler.now());
+    world_.checks.jobs.OnChange(run_id, record);
     if (record) continue;
     if (all) world_.checks.rounds.OnForgotten(run_id, all->incarnation);
     world_.incidents.Count(Incident::kJobForgotten);
@@ -223,19 +234,19 @@ void Service::Follow(std::optional<TimePoint> sent) {
     core_.BeginCommit(Now());
     core_.Committed();
   }
-  while (const std::optional<Telling> telling = core_.NextTelling()) Tell(*telling);
-  if (core_.delivery().untold() > kMostUntold) {
+  while (const std::optional<OutboundMessage> message = core_.NextMessage()) Tell(*message);
+  if (core_.durable_outbox().untold() > kMostUntold) {
     world_.checks.violations.Add(Check::kBounds,
-                                 absl::StrCat(core_.delivery().untold(), " answers wait"));
+                                 absl::StrCat(core_.durable_outbox().untold(), " answers wait"));
   }
   CommitSoon();
   ArmTimer();
 }
 
-void Service::Tell(const Telling& telling) {
+void Service::Tell(const OutboundMessage& message) {
   if (owner_.on_word) owner_.on_word();
-  if (const auto* outgoing = std::get_if<Outgoing>(&telling)) return TellAgent(*outgoing);
-  store_.Tell(std::get<StoreAnswer>(telling));
+  if (const auto* outgoing = std::get_if<Outgoing>(&message)) return TellAgent(*outgoing);
+  store_.Tell(std::get<StoreAnswer>(message));
 }
 
 void Service::TellAgent(const Outgoing& outgoing) {
@@ -244,9 +255,15 @@ void Service::TellAgent(const Outgoing& outgoing) {
   const bool heard = std::holds_alternative<Heard>(outgoing.directive());
   if (!heard) {
     world_.Log("a", outgoing.to, " <- ", DirectiveText(outgoing.directive()));
+    if (const auto* assignment = std::get_if<Assignment>(&outgoing.directive())) {
+      world_.checks.jobs.OnAssignment(*assignment);
+    }
+    if (!found->second.attends && !std::holds_alternative<Refused>(outgoing.directive())) {
+      world_.checks.violations.Add(Check::kStale, "an agent is told something before it has come");
+    }
     // Who came over another connection meanwhile hears there what counts.
     const bool is_old = sessions_.newest[found->second.session] != outgoing.to;
-    if (core_.delivery().journaled() &&
+    if (core_.durable_outbox().journaled() &&
         !(is_old && std::holds_alternative<Evicted>(outgoing.directive()))) {
       world_.checks.durability.OnTold(found->second.run_id, found->second.session,
                                       RecordOf(found->second.run_id), outgoing.directive());

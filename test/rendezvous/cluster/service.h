@@ -13,10 +13,10 @@
 #include "rendezvous/journal/journal.h"
 #include "test/rendezvous/cluster/disk.h"
 #include "test/rendezvous/cluster/network.h"
-#include "test/rendezvous/cluster/process.h"
-#include "test/rendezvous/cluster/sim_clock.h"
 #include "test/rendezvous/cluster/store_desk.h"
 #include "test/rendezvous/cluster/world.h"
+#include "test/rendezvous/simulation/process.h"
+#include "test/rendezvous/simulation/sim_clock.h"
 
 namespace muster::rendezvous {
 
@@ -37,14 +37,14 @@ struct KnownSessions {
   std::map<SessionToken, ConnectionId> newest;  // connection
 };
 
-// Combines the core as Driver, JournalWriter and the fronts do. Belongs to one life of a process,
-// and does nothing when that is dead. Destroyed before the next life begins.
+// Combines the core as DaemonLoop, JournalWriter and the fronts do. Belongs to one life of a
+// process, and does nothing when that is dead. Destroyed before the next life begins.
 class Service final : public Network::Server {
  public:
   struct Options {
     Coordinator::Options core;
     DaemonMutations mutations;
-    // Agents are told how to know who answers a knock.
+    // Agents are told how to know who answers a probe.
     bool is_knocked_at = true;
   };
   // What it needs of its daemon.
@@ -53,7 +53,7 @@ class Service final : public Network::Server {
     std::function<void(DiskBatch batch, std::function<void(DiskOutcome)> done)> write;
     // It is not known what was written. The process is to end, without another word.
     std::function<void()> on_broken;
-    // Driver::LeadBy; empty: always.
+    // DaemonLoop::LeadBy; empty: always.
     std::function<bool()> leads{};
     // Something is about to be told to somebody; may be empty.
     std::function<void()> on_word{};
@@ -95,9 +95,9 @@ class Service final : public Network::Server {
   std::optional<JobRecord> RecordOf(const std::string& run_id) const;
   void Know(ConnectionId connection, const JoinRequest& join);
   void HandOver(AgentId agent, Front& front, const Event& event);
-  // Like Driver.
+  // Like DaemonLoop.
   void Follow(std::optional<TimePoint> sent);
-  void Tell(const Telling& telling);
+  void Tell(const OutboundMessage& message);
   void TellAgent(const Outgoing& outgoing);
   // Like JournalWriter.
   void CommitSoon();
@@ -118,7 +118,7 @@ class Service final : public Network::Server {
   std::optional<TimePoint> timer_due_;
   // A commit is about to begin, is in progress, or will be retried.
   bool commits_ = false;
-  // Driver::Freeze: it leads no longer.
+  // DaemonLoop::Freeze: it leads no longer.
   bool frozen_ = false;
 };
 

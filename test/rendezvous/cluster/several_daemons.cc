@@ -7,7 +7,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr Duration kKeeperTakes = milliseconds(50);
-constexpr Duration kLongestFault = seconds(20);
+constexpr Duration kLongestFaultOfSeveral = seconds(20);
 // For a gentle fault to be over, and for all to stand by again.
 constexpr Duration kCalm = seconds(40);
 // Shorter than the agents' leases by what a take-over needs.
@@ -73,7 +73,7 @@ void SeveralDaemons::Kill(Standby& daemon) {
 void SeveralDaemons::LosePower(Standby& daemon) {
   world_.incidents.Count(Incident::kStandbyPowerLoss);
   daemon.PowerOff();
-  world_.scheduler.After(Soon(kLongestFault), [&daemon] { daemon.PowerOn(); });
+  world_.scheduler.After(Soon(kLongestFaultOfSeveral), [&daemon] { daemon.PowerOn(); });
 }
 
 void SeveralDaemons::Terminate(Standby& daemon) {
@@ -97,7 +97,7 @@ void SeveralDaemons::CutFromEtcd(Standby& daemon) {
 
 void SeveralDaemons::CutFromAgents(Standby& daemon) {
   world_.incidents.Count(Incident::kCutFromAgents);
-  const TimePoint until = world_.scheduler.now() + Soon(kLongestFault);
+  const TimePoint until = world_.scheduler.now() + Soon(kLongestFaultOfSeveral);
   const bool up = world_.random.Chance(2, 3);
   const bool down = !up || world_.random.Chance(1, 2);
   for (int host = 0; host < scenario_.hosts; ++host) {
@@ -126,7 +126,7 @@ void SeveralDaemons::StrikeDaemon() {
     case 3:
     case 4:
       // Around the length of a lease, or well beyond.
-      return Halt(daemon, world_.random.Chance(1, 2) ? seconds(3) : kLongestFault);
+      return Halt(daemon, world_.random.Chance(1, 2) ? seconds(3) : kLongestFaultOfSeveral);
     case 5:
       return CutFromEtcd(daemon);
     case 6:
@@ -143,7 +143,7 @@ void SeveralDaemons::StrikeMemory() {
   switch (world_.random.Below(4)) {
     case 0:
       world_.incidents.Count(Incident::kEtcdFull);
-      return etcd_.FullUntil(world_.scheduler.now() + Soon(kLongestFault));
+      return etcd_.FullUntil(world_.scheduler.now() + Soon(kLongestFaultOfSeveral));
     case 1:
       world_.incidents.Count(Incident::kLeasesExtended);
       return etcd_.ExtendLeases();
@@ -185,7 +185,7 @@ void SeveralDaemons::StrikeGently() {
     case 3:
       return CutFromEtcd(daemon);
     default:
-      return Halt(daemon, kLongestFault);
+      return Halt(daemon, kLongestFaultOfSeveral);
   }
 }
 

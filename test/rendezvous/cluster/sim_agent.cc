@@ -24,32 +24,34 @@ SimAgent::SimAgent(World world, Options options, std::function<void()> on_ended)
       options_(std::move(options)),
       on_ended_(std::move(on_ended)),
       process_(std::make_shared<Process>(world.scheduler, world.random)),
-      core_(options_.health_check, seconds(30),
-            {.min_nodes = options_.request.settings.min_nodes,
-             .max_nodes = options_.request.settings.max_nodes}),
-      attendance_(world, options_.host, process_, options_.clock_offset,
-                  [this](const Attendance::Action& action) { OnAction(action); }) {}
+      core_(*this, {.checks_health = options_.checks_health,
+                    .grace = seconds(30),
+                    .min_nodes = options_.request.settings.min_nodes,
+                    .max_nodes = options_.request.settings.max_nodes}),
+      agent_session_(world, options_.host, process_, options_.clock_offset,
+                     [this](const AgentSession::Action& action) { OnAction(action); }) {}
 
 void SimAgent::Terminate() {
-  process_->Do([this] { Perform(core_.OnSignal(SIGTERM)); });
+  process_->Do([this] { core_.OnSignal(SIGTERM); });
 }
 
 void SimAgent::Drain(int times) {
   if (times == 0) return;
-  process_->Do([this] { Perform(core_.OnDrained("it is drained")); });
+  process_->Do([this] { core_.OnDrained("it is drained"); });
   process_->After(world_.random.Between(seconds(1), seconds(3)),
                   [this, times] { Drain(times - 1); });
 }
 
-void SimAgent::OnAction(const Attendance::Action& action) {
-  if (const auto* tell = std::get_if<Attendance::Tell>(&action))
+void SimAgent::OnAction(const AgentSession::Action& action) {
+  if (const auto* tell = std::get_if<AgentSession::Tell>(&action))
     return OnDirective(tell->directive);
-  if (const auto* lost = std::get_if<Attendance::Lost>(&action)) return OnLost(lost->status);
-  if (std::holds_alternative<Attendance::Left>(action)) return Perform(core_.OnGoodbyeHeard());
-  if (std::holds_alternative<Attendance::BackInTouch>(action)) OnBackInTouch();
+  if (const auto* lost = std::get_if<AgentSession::Lost>(&action)) return OnLost(lost->status);
+  if (std::holds_alternative<AgentSession::Left>(action)) return core_.OnGoodbyeHeard();
+  if (std::holds_alternative<AgentSession::BackInTouch>(action)) OnBackInTouch();
   if (options_.mutations.does_not_fence) return;
-  if (const auto* deadline = std::get_if<Attendance::Deadline>(&action)) OnDeadline(deadline->time);
-  if (const auto* fenced = std::get_if<Attendance::Fenced>(&action)) OnFenced(fenced->why);
+  if (const auto* deadline = std::get_if<AgentSession::Deadline>(&action))
+    OnDeadline(deadline->time);
+  if (const auto* fenced = std::get_if<AgentSession::Fenced>(&action)) OnFenced(fenced->why);
 }
 
 void SimAgent::OnDirective(const Directive& directive) {
@@ -65,22 +67,23 @@ void SimAgent::OnDirective(const Directive& directive) {
   if (const auto* answer = std::get_if<LeaveAnswer>(&directive)) {
     world_.incidents.Count(answer->may_leave ? Incident::kMayLeave : Incident::kHasToStay);
   }
-  Perform(core_.OnDirective(directive, Now()));
+  core_.OnDirective(directive, Now());
 }
 
 void SimAgent::OnBackInTouch() {
-  if (group_ != nullptr) group_->guard()->MoveDeathNotice(attendance_.place());
+  if (group_ != nullptr) group_->guard()->MoveDeathNotice(agent_session_.place());
 }
 
 void SimAgent::OnDeadline(std::optional<TimePoint> deadline) {
   if (!deadline) world_.checks.rounds.OnPlaceKept(node_id());
-  Perform(core_.OnDeadline(deadline));
+  core_.OnDeadline(deadline);
+  if (group_ != nullptr) group_->SetDeadline(deadline);
 }
 
 void SimAgent::OnFenced(const std::string& why) {
   world_.Log(node_id(), " is fenced");
   killed_ = true;
-  Perform(core_.OnFenced(why));
+  core_.OnFenced(why);
 }
 
 void SimAgent::OnLost(const absl::Status& status) {
@@ -92,16 +95,10 @@ void SimAgent::OnLost(const absl::Status& status) {
     world_.incidents.Count(Incident::kGraceKept);
     group_->guard()->ExpectNoStrike();
   }
-  Perform(core_.OnLost(status));
+  core_.OnLost(status);
 }
 
-void SimAgent::Perform(const launcher::CoreActions& actions) {
-  for (const launcher::CoreAction& action : actions) {
-    std::visit([this](const auto& kind) { Do(kind); }, action);
-  }
-}
-
-void SimAgent::Do(const launcher::CheckHealth&) {
+void SimAgent::CheckHealth() {
   const bool hangs = world_.random.Chance(1, 40);
   const bool fails = hangs || world_.random.Chance(1, 40);
   const Duration takes =
@@ -109,45 +106,39 @@ void SimAgent::Do(const launcher::CheckHealth&) {
   process_->After(takes, [this, fails, number = ++health_checks_] {
     if (number != health_checks_) return;
     if (fails) world_.incidents.Count(Incident::kUnfit);
-    Perform(core_.OnHealth(fails ? absl::UnavailableError("its health check failed")
-                                 : absl::OkStatus()));
+    core_.OnHealth(fails ? absl::UnavailableError("its health check failed") : absl::OkStatus());
   });
 }
 
-void SimAgent::Do(const launcher::AskForPlace& ask) {
+void SimAgent::Join(RoundId after, const std::string& unfit) {
   JoinRequest request = options_.request;
-  request.after = ask.after.number;
-  request.ran_in = ran_in_ = ask.after.incarnation;
-  request.unfit = ask.unfit;
-  attendance_.Join(request);
+  request.after = after.number;
+  request.ran_in = ran_in_ = after.incarnation;
+  request.unfit = unfit;
+  agent_session_.Join(request);
 }
 
-void SimAgent::Do(const launcher::GuardWorkers& guard) {
-  if (group_ != nullptr) group_->SetDeadline(guard.deadline);
-}
-
-void SimAgent::Do(const launcher::StartWorkers& start) {
-  const Assignment& assignment = start.assignment;
+void SimAgent::StartWorkers(const Assignment& assignment) {
   world_.checks.rounds.OnAssignment(node_id(), assignment);
   world_.checks.lives.OnWorkersStart(node_id(), assignment);
   killed_ = false;
   const int workers = options_.request.node.slots;
   auto processes =
       std::make_shared<WorkerProcesses>(world_, node_id(), assignment, options_.habits, workers);
-  auto guard =
-      std::make_shared<SimGuard>(world_, options_.host, attendance_.place(), options_.clock_offset,
-                                 options_.mutations, processes, attendance_.session());
+  auto guard = std::make_shared<SimGuard>(world_, options_.host, agent_session_.place(),
+                                          options_.clock_offset, options_.mutations, processes,
+                                          agent_session_.session());
   group_ = std::make_shared<SimWorkerGroup>(
       world_, process_, options_.clock_offset, options_.ladder, std::move(processes),
       std::move(guard),
       SimWorkerGroup::Callbacks{
-          .on_started = [this] { Perform(core_.OnWorkersStarted()); },
+          .on_started = [this] { core_.OnWorkersStarted(); },
           .on_first_failure = [this](const WorkerFailure& failure,
                                      bool lost_touch) { OnFirstFailure(failure, lost_touch); },
           .on_done =
               [this](const worker::GroupResult& result) {
                 group_.reset();
-                Perform(core_.OnWorkersGone(result));
+                core_.OnWorkersGone(result);
               }});
   if (!options_.mutations.does_not_fence) group_->SetDeadline(core_.deadline());
   group_->Start(workers);
@@ -163,56 +154,32 @@ void SimAgent::Do(const launcher::StartWorkers& start) {
 // What the guard has killed must not be taken for a failure.
 void SimAgent::OnFirstFailure(const WorkerFailure& failure, bool lost_touch) {
   if (lost_touch && !options_.mutations.reports_what_the_guard_killed) {
-    return Perform(core_.OnLostTouch());
+    return core_.OnLostTouch();
   }
-  Perform(core_.OnFirstFailure(failure));
+  core_.OnFirstFailure(failure);
 }
 
-void SimAgent::Do(const launcher::StopWorkers& stop) {
+void SimAgent::StopWorkers(int signal) {
+  if (group_ == nullptr) return;
   worker::StopLadder ladder = options_.ladder;
-  ladder.first_signal = stop.signal;
-  group_->Stop(ladder);
+  ladder.first_signal = signal;
+  group_->Stop(signal == SIGKILL ? worker::StopLadder::Now() : ladder);
 }
 
-void SimAgent::Do(const launcher::KillWorkers&) {
-  if (group_ != nullptr) group_->Stop(worker::StopLadder::Now());
-}
-
-void SimAgent::Do(const launcher::ReportStarted& report) {
-  attendance_.Say(WorkersStarted{report.round});
-}
-
-void SimAgent::Do(const launcher::ReportExited& report) {
-  attendance_.Say(WorkersExited{report.round, report.outcome});
-}
-
-void SimAgent::Do(const launcher::SayLeaving& leaving) {
-  attendance_.Say(Leaving{leaving.reason});
-}
-
-void SimAgent::Do(const launcher::AskToLeave& ask) {
-  attendance_.Say(AskToLeave{ask.round, ask.reason});
-}
-
-void SimAgent::Do(const launcher::SayGoodbye& goodbye) {
-  attendance_.Leave(goodbye.reason);
-}
-
-void SimAgent::Do(const launcher::Finish&) {
-  CheckResult();
+void SimAgent::Finish(const launcher::RunResult& result) {
+  CheckResult(result);
   on_ended_();
 }
 
-// Nobody is sent away without cause.
-void SimAgent::CheckResult() {
-  if (!core_.result() || lost_) return;
-  const auto* failed = std::get_if<launcher::RendezvousFailed>(&*core_.result());
-  if (failed == nullptr) return;
+// No node is sent away without cause.
+void SimAgent::CheckResult(const launcher::RunResult& result) const {
+  const auto* failed = std::get_if<launcher::RendezvousFailed>(&result);
+  if (failed == nullptr || lost_) return;
   const std::string why(failed->status.message());
   // True when the node was silent too long: the job has ended without it, or goes on.
   if (absl::StrContains(why, "how the job ended is not known")) return;
   const bool ended = world_.checks.rounds.MayHaveEnded(options_.request.run_id, ran_in_);
-  if (ended && absl::StrContains(why, "and how is not known any more")) return;
+  if (ended && absl::StrContains(why, "its outcome is no longer known")) return;
   if (absl::StrContains(why, "this node cannot take part")) return;
   // An agent that was killed before may still have it, as far as the daemon knows.
   const bool has_rank = options_.request.settings.exact_ranks;

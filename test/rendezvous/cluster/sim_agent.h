@@ -1,41 +1,42 @@
-// An agent process: the real AgentCore with the real Attendance and simulated workers, combined as
-// in launcher/agent/agent.cc.
+// An agent process: the real AgentCore with the real AgentSession and simulated workers. It is the
+// core's port, as launcher/run/agent.cc is.
 #pragma once
 
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
-#include "launcher/agent/agent_core.h"
-#include "rendezvous/client/attendance.h"
-#include "test/rendezvous/cluster/attendance_loop.h"
+#include "launcher/run/agent_core.h"
+#include "rendezvous/client/agent_session.h"
+#include "test/rendezvous/cluster/agent_session_loop.h"
 #include "test/rendezvous/cluster/mutations.h"
-#include "test/rendezvous/cluster/process.h"
 #include "test/rendezvous/cluster/sim_worker_group.h"
 #include "test/rendezvous/cluster/worker_processes.h"
-#include "worker/stop_ladder.h"
+#include "test/rendezvous/simulation/process.h"
+#include "worker/worker_spec.h"
 
 namespace muster::rendezvous {
 
-class SimAgent {
+class SimAgent final : private launcher::AgentPort {
  public:
   struct Options {
     int host = 0;
     Duration clock_offset{};
     JoinRequest request;  // except session, round and fitness
     worker::StopLadder ladder;
-    launcher::Fitness::HealthCheck health_check{};
+    bool checks_health = false;
     const WorkerHabits& habits;
     const AgentMutations& mutations;
   };
   // `on_ended` is called when its run is over. It must not destroy this object.
   SimAgent(World world, Options options, std::function<void()> on_ended);
-  ~SimAgent() { process_->Kill(); }
+  ~SimAgent() override { process_->Kill(); }
   SimAgent(const SimAgent&) = delete;
   SimAgent& operator=(const SimAgent&) = delete;
 
-  void Begin() { Perform(core_.Begin()); }
+  void Begin() { core_.Begin(); }
   // SIGTERM from its user.
   void Terminate();
   // Its node is drained: it asks so many times whether it may leave.
@@ -50,7 +51,7 @@ class SimAgent {
 
  private:
   // Like RendezvousClient::Listener.
-  void OnAction(const Attendance::Action& action);
+  void OnAction(const AgentSession::Action& action);
   void OnDirective(const Directive& directive);
   void OnBackInTouch();
   void OnDeadline(std::optional<TimePoint> deadline);
@@ -58,26 +59,19 @@ class SimAgent {
   void OnLost(const absl::Status& status);
 
   TimePoint Now() const { return world_.scheduler.now() + options_.clock_offset; }
-  void Perform(const launcher::CoreActions& actions);
-  // One for each kind of CoreAction.
-  void Do(const launcher::CheckHealth&);
-  void Do(const launcher::DropHealthCheck&) { ++health_checks_; }
-  void Do(const launcher::AskForPlace& ask);
-  void Do(const launcher::GuardWorkers& guard);
-  void Do(const launcher::StartWorkers& start);
-  void Do(const launcher::StopWorkers& stop);
-  void Do(const launcher::KillWorkers&);
-  void Do(const launcher::ReportStarted& report);
-  void Do(const launcher::ReportExited& report);
-  void Do(const launcher::SayLeaving& leaving);
-  void Do(const launcher::AskToLeave& ask);
-  void Do(const launcher::SayGoodbye& goodbye);
-  void Do(const launcher::Finish&);
-  void Do(const launcher::Tell&) {}
-  void Do(const launcher::RunState&) {}
-  void Do(const launcher::AgentEvent&) {}
+  // AgentPort.
+  void CheckHealth() override;
+  void Join(RoundId after, const std::string& unfit) override;
+  void Say(Event event) override { agent_session_.Say(std::move(event)); }
+  void Leave(const std::string& reason) override { agent_session_.Leave(reason); }
+  void StartWorkers(const Assignment& assignment) override;
+  void StopWorkers(int signal) override;
+  void Finish(const launcher::RunResult& result) override;
+  void Tell(Level, const std::string&) override {}
+  void Note(const launcher::AgentEvent&) override {}
+
   void OnFirstFailure(const WorkerFailure& failure, bool lost_touch);
-  void CheckResult();
+  void CheckResult(const launcher::RunResult& result) const;
 
   World world_;
   const Options options_;
@@ -86,12 +80,12 @@ class SimAgent {
   std::shared_ptr<Process> process_;
   launcher::AgentCore core_;
   std::shared_ptr<SimWorkerGroup> group_;
-  int health_checks_ = 0;  // begun or dropped
+  int health_checks_ = 0;  // begun
   Incarnation incarnation_ = 0;
   Incarnation ran_in_ = 0;
   bool lost_ = false;    // the rendezvous
   bool killed_ = false;  // this group's workers, which may have been given up
-  AttendanceLoop attendance_;
+  AgentSessionLoop agent_session_;
 };
 
 }  // namespace muster::rendezvous

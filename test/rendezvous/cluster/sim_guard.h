@@ -6,7 +6,7 @@
 #include <memory>
 #include <optional>
 
-#include "rendezvous/core/types.h"
+#include "rendezvous/core/values/types.h"
 #include "test/rendezvous/cluster/mutations.h"
 #include "test/rendezvous/cluster/network.h"
 #include "test/rendezvous/cluster/worker_processes.h"

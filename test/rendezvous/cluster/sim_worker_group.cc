@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <utility>
-#include <variant>
 
 namespace muster::rendezvous {
 namespace {
@@ -10,8 +9,8 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr Duration kSlowestStart = milliseconds(300);  // of one worker
-// Where there is no process to be had at first, as in worker/group/start_queue.cc.
+constexpr Duration kSlowestWorkerStart = milliseconds(300);  // of one worker
+// Where there is no process to be had at first, as in worker/group/group_worker.cc.
 constexpr Duration kLongestRetry = seconds(2);
 
 }  // namespace
@@ -26,7 +25,8 @@ SimWorkerGroup::SimWorkerGroup(World world, std::shared_ptr<Process> agent, Dura
       processes_(std::move(processes)),
       guard_(std::move(guard)),
       callbacks_(std::move(callbacks)),
-      life_(ladder) {}
+      // Nothing in here ends unasked.
+      life_(*this, ladder, worker::LeftoverPolicy::kStop) {}
 
 void SimWorkerGroup::Start(int workers) {
   // What happens to the processes is heard of by the agent, when that runs.
@@ -40,7 +40,7 @@ void SimWorkerGroup::Start(int workers) {
        .on_orphan_ended =
            [weak = weak_from_this()] {
              if (const auto group = weak.lock()) {
-               group->InAgent([](SimWorkerGroup& g) { g.Do(g.life_.OrphanEnded()); });
+               group->InAgent([](SimWorkerGroup& g) { g.Live(&worker::GroupLife::OrphanEnded); });
              }
            }});
   life_.Begin();
@@ -54,7 +54,7 @@ void SimWorkerGroup::StartNext() {
     dropped_ = true;
     to_be_started_ = 0;
     return InAgentAfter(Duration::zero(),
-                        [](SimWorkerGroup& group) { group.Do(group.life_.StartFailed()); });
+                        [](SimWorkerGroup& group) { group.Live(&worker::GroupLife::StartFailed); });
   }
   processes_->StartOne();
   guard_->Watch();
@@ -62,32 +62,25 @@ void SimWorkerGroup::StartNext() {
   life_.WorkerStarted();
   --to_be_started_;
   const bool retried = world_.random.Chance(1, 50);
-  const Duration longest = retried ? kLongestRetry : kSlowestStart;
+  const Duration longest = retried ? kLongestRetry : kSlowestWorkerStart;
   InAgentAfter(world_.random.Between(milliseconds(1), longest), [](SimWorkerGroup& group) {
     if (group.dropped_) return;
     if (group.to_be_started_ > 0) return group.StartNext();
-    group.Do(group.life_.StartsOver());
+    group.Live(&worker::GroupLife::StartsOver);
   });
 }
 
 void SimWorkerGroup::Stop(const worker::StopLadder& ladder) {
-  Do(life_.Stop(ladder, Now()));
+  Live(&worker::GroupLife::Stop, ladder);
 }
 
 void SimWorkerGroup::OnExit(std::size_t index, const worker::ExitStatus& status) {
   Worker& worker = workers_[index];
   worker.status = status;
-  Do(life_.WorkerExited(index, worker.stopped_by_group ? worker::WorkerEnd::kStopped
-                               : status.Succeeded()    ? worker::WorkerEnd::kSucceeded
-                                                       : worker::WorkerEnd::kFailed));
-}
-
-void SimWorkerGroup::Do(const worker::GroupActions& actions) {
-  const auto keep = shared_from_this();
-  for (const worker::GroupAction& action : actions) {
-    std::visit([this](const auto& kind) { Do(kind); }, action);
-  }
-  ArmTimer();
+  const worker::WorkerEnd end = worker.stopped_by_group ? worker::WorkerEnd::kStopped
+                                : status.Succeeded()    ? worker::WorkerEnd::kSucceeded
+                                                        : worker::WorkerEnd::kFailed;
+  Live(&worker::GroupLife::WorkerExited, index, end);
 }
 
 void SimWorkerGroup::ArmTimer() {
@@ -98,23 +91,19 @@ void SimWorkerGroup::ArmTimer() {
   InAgentAfter(std::max(*due - Now(), Duration::zero()), [due](SimWorkerGroup& group) {
     if (group.armed_for_ != due) return;
     group.armed_for_.reset();
-    group.Do(group.life_.Tick(group.Now()));
+    group.Live(&worker::GroupLife::Tick);
   });
 }
 
-void SimWorkerGroup::Do(const worker::TellStarted&) {
-  callbacks_.on_started();
-}
-
-void SimWorkerGroup::Do(const worker::TellFirstFailure& failure) {
+void SimWorkerGroup::TellFirstFailure(std::optional<std::size_t> worker, bool) {
   const Assignment& assignment = processes_->assignment();
-  if (!failure.worker) {
+  if (!worker) {
     // No other start fails here than one that comes too late.
-    callbacks_.on_first_failure({.rank = assignment.base_rank, .host = processes_->node()}, true);
-    return Do(life_.FailureTold(Now()));
+    return callbacks_.on_first_failure({.rank = assignment.base_rank, .host = processes_->node()},
+                                       true);
   }
-  const worker::ExitStatus status = *workers_[*failure.worker].status;
-  const int rank = assignment.base_rank + static_cast<int>(*failure.worker);
+  const worker::ExitStatus status = *workers_[*worker].status;
+  const int rank = assignment.base_rank + static_cast<int>(*worker);
   const bool killed = status.signal != 0;
   callbacks_.on_first_failure({.rank = rank,
                                .host = processes_->node(),
@@ -122,39 +111,31 @@ void SimWorkerGroup::Do(const worker::TellFirstFailure& failure) {
                                .signal = status.signal,
                                .what = killed ? "was killed" : "exited with code 1"},
                               killed && guard_->has_struck());
-  Do(life_.FailureTold(Now()));
 }
 
-void SimWorkerGroup::Do(const worker::Halt&) {
+void SimWorkerGroup::Halt() {
   for (std::size_t index = 0; index < workers_.size(); ++index) {
     workers_[index].stopped_by_group = !workers_[index].status && !processes_->has_ended(index);
   }
   if (std::exchange(to_be_started_, 0) == 0) return;
   world_.incidents.Count(Incident::kStopsWhileItStarts);
   dropped_ = true;
-  InAgentAfter(Duration::zero(), [](SimWorkerGroup& group) { group.Do(group.life_.StartsOver()); });
+  InAgentAfter(Duration::zero(),
+               [](SimWorkerGroup& group) { group.Live(&worker::GroupLife::StartsOver); });
 }
 
-void SimWorkerGroup::Do(const worker::NameLeftovers&) {
-  world_.incidents.Count(Incident::kGraceOver);
-}
-
-void SimWorkerGroup::Do(const worker::LookForLeftovers&) {
+bool SimWorkerGroup::AnyLeft() {
   if (processes_->any()) world_.incidents.Count(Incident::kLeftovers);
-  Do(life_.LeftoversSeen(processes_->any(), Now()));
+  return processes_->any();
 }
 
-void SimWorkerGroup::Do(const worker::RemindOfSignal&) {
+worker::GroupPort::Stopped SimWorkerGroup::StopLeftovers(worker::StopLadder::Duration) {
   // It reaches those that were born while the first signal was sent.
   processes_->Ask();
-  Do(life_.LeftoversReminded(processes_->any_answers(), Now()));
+  return {.look_again = processes_->any_answers()};
 }
 
-void SimWorkerGroup::Do(const worker::LeaveBehind&) {
-  world_.incidents.Count(Incident::kLeftBehind);
-}
-
-void SimWorkerGroup::Do(const worker::FinishGroup&) {
+void SimWorkerGroup::Finish() {
   guard_->Dismiss();
   processes_->SetEvents({});
   worker::GroupResult result{.end = life_.end()};

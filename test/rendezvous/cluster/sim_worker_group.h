@@ -1,4 +1,4 @@
-// The loop around the real GroupLife, with simulated processes and a simulated guard, where
+// The port of the real GroupLife, with simulated processes and a simulated guard, where
 // worker/group/worker_group.cc has real ones.
 #pragma once
 
@@ -8,20 +8,20 @@
 #include <optional>
 #include <vector>
 
-#include "rendezvous/core/types.h"
-#include "test/rendezvous/cluster/process.h"
+#include "rendezvous/core/values/types.h"
 #include "test/rendezvous/cluster/sim_guard.h"
 #include "test/rendezvous/cluster/worker_processes.h"
 #include "test/rendezvous/cluster/world.h"
+#include "test/rendezvous/simulation/process.h"
 #include "worker/group/group_life.h"
-#include "worker/group/group_result.h"
-#include "worker/stop_ladder.h"
+#include "worker/worker_spec.h"
 
 namespace muster::rendezvous {
 
 // Belongs to an agent's process, so nothing happens here while that is stopped. Held by shared_ptr;
 // tasks waiting in the process hold it weakly.
-class SimWorkerGroup : public std::enable_shared_from_this<SimWorkerGroup> {
+class SimWorkerGroup final : public std::enable_shared_from_this<SimWorkerGroup>,
+                             private worker::GroupPort {
  public:
   struct Callbacks {
     std::function<void()> on_started;
@@ -56,20 +56,30 @@ class SimWorkerGroup : public std::enable_shared_from_this<SimWorkerGroup> {
   void InAgentAfter(Duration delay, std::function<void(SimWorkerGroup&)> task);
   void ArmTimer();
 
-  void Do(const worker::GroupActions& actions);
-  // One for each kind of GroupAction.
-  void Do(const worker::TellStarted&);
-  void Do(const worker::TellFirstFailure& failure);
-  void Do(const worker::KeepFailure&) {}
-  void Do(const worker::Halt&);
-  void Do(const worker::SignalTree&) { processes_->Ask(); }
-  void Do(const worker::NameLeftovers&);
-  void Do(const worker::KillTree&) { processes_->Kill(); }
-  void Do(const worker::KillStragglers&) { processes_->Kill(); }
-  void Do(const worker::LookForLeftovers&);
-  void Do(const worker::RemindOfSignal&);
-  void Do(const worker::LeaveBehind&);
-  void Do(const worker::FinishGroup&);
+  // Tells the life of an event.
+  template <typename... Params, typename... Values>
+  void Live(void (worker::GroupLife::*event)(Params...), const Values&... values) {
+    const auto keep = shared_from_this();
+    (life_.*event)(values..., Now());
+    ArmTimer();
+  }
+
+  // GroupPort.
+  void TellStarted() override { callbacks_.on_started(); }
+  void TellFirstFailure(std::optional<std::size_t> worker, bool alike) override;
+  void KeepFailure(std::size_t, bool) override {}
+  void Halt() override;
+  void SignalWorkers(int) override { processes_->Ask(); }
+  void KillTree(bool) override { processes_->Kill(); }
+  bool AnyLeft() override;
+  Stopped StopLeftovers(worker::StopLadder::Duration grace) override;
+  void NameLeftovers() override { world_.incidents.Count(Incident::kGraceOver); }
+  void SayWaiting(worker::StopLadder::Duration) override {}
+  void KeepLeftovers() override {}
+  void LeaveBehind(worker::StopLadder::Duration) override {
+    world_.incidents.Count(Incident::kLeftBehind);
+  }
+  void Finish() override;
 
   World world_;
   const std::shared_ptr<Process> agent_;

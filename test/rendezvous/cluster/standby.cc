@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "rendezvous/etcd/etcd_journal.h"
-#include "rendezvous/lead_terms.h"
-#include "test/rendezvous/cluster/sim_alarm.h"
+#include "rendezvous/ha_daemon.h"
+#include "test/rendezvous/simulation/sim_alarm.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -16,7 +16,7 @@ constexpr char kRoot[] = "/muster";
 constexpr char kLeader[] = "/muster/leader";
 // From when all is read until agents can connect.
 constexpr Duration kLongestStart = milliseconds(300);
-constexpr Duration kKeeperTakes = milliseconds(50);
+constexpr Duration kStandbyTakes = milliseconds(50);
 constexpr std::uint64_t kIncarnationsOfALeader = std::uint64_t{1} << 32;
 // As etcd/batch_plan.h has it, more than one transaction takes.
 constexpr std::size_t kLargeBatch = 100;
@@ -78,7 +78,7 @@ void Standby::TakeOver(const etcd::Fence& fence, etcd::LeaseId lease) {
   noted_lease_ = lease_ = lease;
   fence_ = fence;
   source_.reset();
-  pages_.emplace(*client_);
+  pages_.emplace(*client_, [this] { return clock_.Now(); });
   source_ = std::make_unique<etcd::EtcdSource>(*client_, *pages_, fence_);
   etcd::OpenEtcdJournal(
       *client_, fence_, kRoot, *source_,
@@ -136,7 +136,7 @@ void Standby::Write(DiskBatch batch, std::function<void(DiskOutcome)> done) {
                                if (life != life_ || process_ == nullptr) return;
                                world_.incidents.Count(Incident::kDiedInLargeBatch);
                                Kill();
-                               world_.scheduler.After(kKeeperTakes, [this] { Start(); });
+                               world_.scheduler.After(kStandbyTakes, [this] { Start(); });
                              });
     }
   }
@@ -176,7 +176,7 @@ void Standby::End(const std::string& why) {
   world_.scheduler.After(Duration::zero(), [this, life = life_] {
     if (life != life_ || process_ == nullptr) return;
     CleanUp(false);
-    world_.scheduler.After(kKeeperTakes, [this] { Start(); });
+    world_.scheduler.After(kStandbyTakes, [this] { Start(); });
   });
 }
 

@@ -1,5 +1,5 @@
 // One of several daemons that take turns over a simulated etcd: the Candidate and the journal that
-// are shipped, combined as in rendezvous/led_daemon.cc, and what serves while it leads.
+// are shipped, combined as in rendezvous/ha_daemon.cc, and what serves while it leads.
 #pragma once
 
 #include <cstdint>
@@ -8,17 +8,16 @@
 #include <optional>
 #include <string>
 
-#include "rendezvous/etcd/candidate.h"
-#include "rendezvous/etcd/etcd_source.h"
-#include "rendezvous/etcd/page_reader.h"
+#include "rendezvous/etcd/journal_source.h"
+#include "rendezvous/etcd/leader.h"
 #include "rendezvous/journal/journal.h"
 #include "test/rendezvous/cluster/ledger.h"
-#include "test/rendezvous/cluster/process.h"
 #include "test/rendezvous/cluster/service.h"
-#include "test/rendezvous/cluster/sim_clock.h"
 #include "test/rendezvous/cluster/world.h"
 #include "test/rendezvous/etcd/sim_etcd.h"
 #include "test/rendezvous/etcd/sim_etcd_client.h"
+#include "test/rendezvous/simulation/process.h"
+#include "test/rendezvous/simulation/sim_clock.h"
 
 namespace muster::rendezvous {
 

@@ -12,23 +12,23 @@ constexpr Duration kPatience = seconds(5);
 
 }  // namespace
 
-StoreClient::StoreClient(World world, int host, std::string run_id)
+SimStoreClient::SimStoreClient(World world, int host, std::string run_id)
     : world_(world),
       host_(host),
       run_id_(std::move(run_id)),
       name_(absl::StrCat(host, ".", world.random.Below(1'000'000'000))),
       process_(std::make_shared<Process>(world.scheduler, world.random)) {}
 
-StoreClient::~StoreClient() {
+SimStoreClient::~SimStoreClient() {
   process_->Kill();
   Drop();
 }
 
-void StoreClient::Think() {
+void SimStoreClient::Think() {
   process_->After(world_.random.Between(milliseconds(100), seconds(10)), [this] { Call(); });
 }
 
-void StoreClient::Call() {
+void SimStoreClient::Call() {
   if (connection_ == 0) {
     connection_ = world_.network.Connect(host_, this, place_);
     process_->After(kPatience, [this, connection = connection_] {
@@ -46,7 +46,7 @@ void StoreClient::Call() {
   });
 }
 
-void StoreClient::Choose() {
+void SimStoreClient::Choose() {
   StoreRequest request{.run_id = run_id_};
   const std::string own = absl::StrCat(name_, ".", generation_);
   switch (world_.random.Below(8)) {
@@ -83,7 +83,7 @@ void StoreClient::Choose() {
   call_ = world_.checks.store.Begin(request);
 }
 
-void StoreClient::OnMessage(ConnectionId connection, Downward message) {
+void SimStoreClient::OnMessage(ConnectionId connection, Downward message) {
   process_->Do([this, connection, answer = std::get<StoreReply>(std::move(message))] {
     if (connection != connection_ || answer.number != last_call_ || !call_) return;
     if (answer.unknown) return GiveUp();
@@ -99,7 +99,7 @@ void StoreClient::OnMessage(ConnectionId connection, Downward message) {
   });
 }
 
-void StoreClient::OnConnected(ConnectionId connection) {
+void SimStoreClient::OnConnected(ConnectionId connection) {
   process_->Do([this, connection] {
     if (connection != connection_) return;
     connected_ = true;
@@ -108,7 +108,7 @@ void StoreClient::OnConnected(ConnectionId connection) {
   });
 }
 
-void StoreClient::OnRefused(ConnectionId connection) {
+void SimStoreClient::OnRefused(ConnectionId connection) {
   process_->Do([this, connection] {
     if (connection != connection_) return;
     if (++refused_ % world_.network.places() == 0) return GiveUp();
@@ -119,7 +119,7 @@ void StoreClient::OnRefused(ConnectionId connection) {
   });
 }
 
-void StoreClient::OnClosed(ConnectionId connection) {
+void SimStoreClient::OnClosed(ConnectionId connection) {
   process_->Do([this, connection] {
     if (connection != connection_) return;
     // Between two calls the next one connects anew.
@@ -128,7 +128,7 @@ void StoreClient::OnClosed(ConnectionId connection) {
   });
 }
 
-void StoreClient::GiveUp() {
+void SimStoreClient::GiveUp() {
   Drop();
   GoToNextPlace();
   ++last_call_;  // no timer and no answer is about the next one
@@ -142,7 +142,7 @@ void StoreClient::GiveUp() {
   Think();
 }
 
-void StoreClient::Drop() {
+void SimStoreClient::Drop() {
   if (connection_ != 0) world_.network.Abandon(connection_);
   connection_ = 0;
   connected_ = false;

@@ -7,15 +7,15 @@
 #include <string>
 
 #include "test/rendezvous/cluster/network.h"
-#include "test/rendezvous/cluster/process.h"
 #include "test/rendezvous/cluster/world.h"
+#include "test/rendezvous/simulation/process.h"
 
 namespace muster::rendezvous {
 
-class StoreClient final : public Network::Client {
+class SimStoreClient final : public Network::Client {
  public:
-  StoreClient(World world, int host, std::string run_id);
-  ~StoreClient() override;
+  SimStoreClient(World world, int host, std::string run_id);
+  ~SimStoreClient() override;
 
   void Begin() { Think(); }
 

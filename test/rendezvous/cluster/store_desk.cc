@@ -89,7 +89,7 @@ void StoreDesk::Tell(const StoreAnswer& answer) {
   OpenCall& call = found.mapped();
   call.reply.done = answer.status.ok();
   call.reply.unknown = absl::IsUnavailable(answer.status);
-  if (core_.delivery().journaled() && call.reply.done) {
+  if (core_.durable_outbox().journaled() && call.reply.done) {
     const StoreRequest& request = call.request;
     std::optional<JobRecord> now = core_.coordinator().Record(request.run_id, clock_.Now());
     if (now && now->attendees.empty() && now->verdict) now.reset();

@@ -10,8 +10,8 @@
 #include "absl/status/status.h"
 #include "rendezvous/core/daemon_core.h"
 #include "test/rendezvous/cluster/network.h"
-#include "test/rendezvous/cluster/sim_clock.h"
 #include "test/rendezvous/cluster/world.h"
+#include "test/rendezvous/simulation/sim_clock.h"
 
 namespace muster::rendezvous {
 

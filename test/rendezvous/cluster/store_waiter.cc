@@ -15,7 +15,7 @@ constexpr int kMany = 150;
 // All of a job's clients wait for the key of the moment, and set it.
 constexpr Duration kMoment = seconds(5);
 constexpr Duration kLongestWait = seconds(10);
-constexpr Duration kPatience = seconds(5);
+constexpr Duration kWaiterPatience = seconds(5);
 // A cancellation is likely to meet the call while its answer is held for the disk.
 constexpr std::int64_t kSoon = 12'000;  // microseconds
 
@@ -46,7 +46,7 @@ void StoreWaiter::Think() {
 
 void StoreWaiter::Connect() {
   connection_ = world_.network.Connect(host_, this, place_);
-  process_->After(kPatience, [this, connection = connection_] {
+  process_->After(kWaiterPatience, [this, connection = connection_] {
     if (connection != connection_ || connected_) return;
     Drop();
     GoToNextPlace();
@@ -67,7 +67,7 @@ void StoreWaiter::Call() {
   } else if (request.operation == StoreOperation::kWait && !request.wait_for) {
     CancelLater(request.number, world_.random.Between(milliseconds(1), kLongestWait));
   } else {
-    GiveUpAfter(request.number, request.wait_for.value_or(Duration::zero()) + kPatience);
+    GiveUpAfter(request.number, request.wait_for.value_or(Duration::zero()) + kWaiterPatience);
   }
 }
 
@@ -82,7 +82,7 @@ void StoreWaiter::SetMany() {
     calls_[request.number] = request;
     world_.network.Say(connection_, request);
   }
-  GiveUpAfter(last_call_, kPatience);
+  GiveUpAfter(last_call_, kWaiterPatience);
 }
 
 StoreRequest StoreWaiter::Choose() {

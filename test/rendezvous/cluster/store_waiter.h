@@ -9,8 +9,8 @@
 #include <string>
 
 #include "test/rendezvous/cluster/network.h"
-#include "test/rendezvous/cluster/process.h"
 #include "test/rendezvous/cluster/world.h"
+#include "test/rendezvous/simulation/process.h"
 
 namespace muster::rendezvous {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "rendezvous/core/types.h"
+#include "rendezvous/core/values/types.h"
 #include "test/rendezvous/cluster/world.h"
 #include "worker/exit_status.h"
 

@@ -7,17 +7,18 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "test/rendezvous/cluster/checks/attendance_checks.h"
+#include "test/rendezvous/cluster/checks/agent_session_checks.h"
 #include "test/rendezvous/cluster/checks/durability_checks.h"
 #include "test/rendezvous/cluster/checks/incidents.h"
+#include "test/rendezvous/cluster/checks/job_checks.h"
 #include "test/rendezvous/cluster/checks/life_checks.h"
 #include "test/rendezvous/cluster/checks/round_checks.h"
 #include "test/rendezvous/cluster/checks/store_checks.h"
 #include "test/rendezvous/cluster/checks/violations.h"
 #include "test/rendezvous/cluster/disk.h"
 #include "test/rendezvous/cluster/network.h"
-#include "test/rendezvous/cluster/scheduler.h"
 #include "test/rendezvous/simulation/random.h"
+#include "test/rendezvous/simulation/scheduler.h"
 #include "test/rendezvous/simulation/trace.h"
 
 namespace muster::rendezvous {
@@ -26,16 +27,18 @@ struct Checks {
   Checks(Violations& violations, Incidents& incidents, const Disk& disk)
       : violations(violations),
         rounds(violations, incidents),
+        jobs(violations, incidents),
         store(violations),
         durability(violations, disk),
-        attendance(violations),
+        agent_session(violations),
         lives(violations) {}
 
   Violations& violations;
   RoundChecks rounds;
+  JobChecks jobs;
   StoreChecks store;
   DurabilityChecks durability;
-  AttendanceChecks attendance;
+  AgentSessionChecks agent_session;
   LifeChecks lives;
 };
 

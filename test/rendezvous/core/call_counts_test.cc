@@ -1,4 +1,4 @@
-#include "rendezvous/core/call_counts.h"
+#include "rendezvous/core/values/quotas.h"
 
 #include <gtest/gtest.h>
 
@@ -8,20 +8,20 @@ namespace muster::rendezvous {
 namespace {
 
 using std::chrono::seconds;
-using Verdict = CallCounts::Verdict;
+using CallVerdict = CallCounts::Verdict;
 
 constexpr TimePoint kNow = TimePoint() + seconds(1000);
 
 TEST(CallCountsTest, AConnectionATenantAndAllHaveLimits) {
   CallCounts counts({.of_connection = 2, .of_tenant = 3, .of_all = 4});
-  EXPECT_EQ(counts.Begin(1, "alice", kNow), Verdict::kBegun);
-  EXPECT_EQ(counts.Begin(1, "alice", kNow), Verdict::kBegun);
-  EXPECT_EQ(counts.Begin(1, "alice", kNow), Verdict::kRefused) << "the connection's third";
-  EXPECT_EQ(counts.Begin(2, "alice", kNow), Verdict::kBegun);
-  EXPECT_EQ(counts.Begin(2, "alice", kNow), Verdict::kRefused) << "the tenant's fourth";
-  EXPECT_EQ(counts.Begin(3, "alice", kNow), Verdict::kRefused) << "a connection that had none";
-  EXPECT_EQ(counts.Begin(4, "bob", kNow), Verdict::kBegun);
-  EXPECT_EQ(counts.Begin(5, "bob", kNow), Verdict::kRefused) << "the fifth of all";
+  EXPECT_EQ(counts.Begin(1, "alice", kNow), CallVerdict::kBegun);
+  EXPECT_EQ(counts.Begin(1, "alice", kNow), CallVerdict::kBegun);
+  EXPECT_EQ(counts.Begin(1, "alice", kNow), CallVerdict::kRefused) << "the connection's third";
+  EXPECT_EQ(counts.Begin(2, "alice", kNow), CallVerdict::kBegun);
+  EXPECT_EQ(counts.Begin(2, "alice", kNow), CallVerdict::kRefused) << "the tenant's fourth";
+  EXPECT_EQ(counts.Begin(3, "alice", kNow), CallVerdict::kRefused) << "a connection that had none";
+  EXPECT_EQ(counts.Begin(4, "bob", kNow), CallVerdict::kBegun);
+  EXPECT_EQ(counts.Begin(5, "bob", kNow), CallVerdict::kRefused) << "the fifth of all";
   EXPECT_EQ(counts.under_way(), 4u);
   EXPECT_EQ(counts.under_way("alice"), 3u);
   EXPECT_EQ(counts.refused(), 4u);
@@ -33,8 +33,8 @@ TEST(CallCountsTest, AConnectionATenantAndAllHaveLimits) {
 TEST(CallCountsTest, WhatHasEndedMakesRoom) {
   CallCounts counts({.of_connection = 1, .of_tenant = 1, .of_all = 1});
   for (int i = 0; i < 3; ++i) {
-    EXPECT_EQ(counts.Begin(1, "alice", kNow), Verdict::kBegun);
-    EXPECT_EQ(counts.Begin(2, "bob", kNow), Verdict::kRefused);
+    EXPECT_EQ(counts.Begin(1, "alice", kNow), CallVerdict::kBegun);
+    EXPECT_EQ(counts.Begin(2, "bob", kNow), CallVerdict::kRefused);
     counts.End(1);
     EXPECT_EQ(counts.under_way(), 0u);
     EXPECT_EQ(counts.under_way("alice"), 0u);
@@ -43,21 +43,21 @@ TEST(CallCountsTest, WhatHasEndedMakesRoom) {
 
 TEST(CallCountsTest, TheOnlyUserMayHaveAll) {
   CallCounts counts({.of_connection = 9, .of_tenant = 1, .of_all = 2});
-  EXPECT_EQ(counts.Begin(1, "", kNow), Verdict::kBegun);
-  EXPECT_EQ(counts.Begin(1, "", kNow), Verdict::kBegun);
-  EXPECT_EQ(counts.Begin(1, "", kNow), Verdict::kRefused);
+  EXPECT_EQ(counts.Begin(1, "", kNow), CallVerdict::kBegun);
+  EXPECT_EQ(counts.Begin(1, "", kNow), CallVerdict::kBegun);
+  EXPECT_EQ(counts.Begin(1, "", kNow), CallVerdict::kRefused);
 }
 
 TEST(CallCountsTest, ACallThatLingersCountsUntilItsTime) {
   CallCounts counts({.of_connection = 2, .of_tenant = 2, .of_all = 2});
-  EXPECT_EQ(counts.Begin(1, "alice", kNow), Verdict::kBegun);
-  EXPECT_EQ(counts.Begin(1, "alice", kNow), Verdict::kBegun);
+  EXPECT_EQ(counts.Begin(1, "alice", kNow), CallVerdict::kBegun);
+  EXPECT_EQ(counts.Begin(1, "alice", kNow), CallVerdict::kBegun);
   counts.EndAt(1, kNow + seconds(1));
   counts.EndAt(1, kNow + seconds(2));
-  EXPECT_EQ(counts.Begin(2, "alice", kNow), Verdict::kRefused);
+  EXPECT_EQ(counts.Begin(2, "alice", kNow), CallVerdict::kRefused);
   EXPECT_EQ(counts.under_way("alice"), 2u);
-  EXPECT_EQ(counts.Begin(2, "alice", kNow + seconds(1)), Verdict::kBegun);
-  EXPECT_EQ(counts.Begin(2, "bob", kNow + seconds(1)), Verdict::kRefused)
+  EXPECT_EQ(counts.Begin(2, "alice", kNow + seconds(1)), CallVerdict::kBegun);
+  EXPECT_EQ(counts.Begin(2, "bob", kNow + seconds(1)), CallVerdict::kRefused)
       << "one of each still counts";
   counts.Settle(kNow + seconds(2));
   counts.End(2);
@@ -67,30 +67,31 @@ TEST(CallCountsTest, ACallThatLingersCountsUntilItsTime) {
 
 TEST(CallCountsTest, AConnectionThatGoesOnAtItsOwnLimitIsAFlood) {
   CallCounts counts({.of_connection = 1, .refused_of_connection = 2, .of_tenant = 2, .of_all = 9});
-  EXPECT_EQ(counts.Begin(1, "alice", kNow), Verdict::kBegun);
+  EXPECT_EQ(counts.Begin(1, "alice", kNow), CallVerdict::kBegun);
   EXPECT_EQ(counts.PeerOf(1), "");
-  EXPECT_EQ(counts.Begin(2, "alice", kNow), Verdict::kBegun);
+  EXPECT_EQ(counts.Begin(2, "alice", kNow), CallVerdict::kBegun);
   EXPECT_FALSE(counts.ComesFrom(2, "there"));
-  EXPECT_EQ(counts.Begin(2, "alice", kNow), Verdict::kRefused);
-  EXPECT_EQ(counts.Begin(2, "alice", kNow), Verdict::kFlood);
-  EXPECT_EQ(counts.Begin(2, "alice", kNow), Verdict::kRefused) << "said once";
+  EXPECT_EQ(counts.Begin(2, "alice", kNow), CallVerdict::kRefused);
+  EXPECT_EQ(counts.Begin(2, "alice", kNow), CallVerdict::kFlood);
+  EXPECT_EQ(counts.Begin(2, "alice", kNow), CallVerdict::kRefused) << "said once";
   EXPECT_EQ(counts.PeerOf(2), "there");
   EXPECT_TRUE(counts.ComesFrom(2, "elsewhere"));
   EXPECT_EQ(counts.PeerOf(2), "there");
   for (int i = 0; i < 5; ++i) {
-    EXPECT_EQ(counts.Begin(3, "alice", kNow), Verdict::kRefused) << "others have what it may have";
+    EXPECT_EQ(counts.Begin(3, "alice", kNow), CallVerdict::kRefused)
+        << "others have what it may have";
   }
   counts.End(2);
   EXPECT_EQ(counts.PeerOf(2), "");
-  EXPECT_EQ(counts.Begin(2, "alice", kNow), Verdict::kBegun);
-  EXPECT_EQ(counts.Begin(2, "alice", kNow), Verdict::kRefused) << "all over again";
+  EXPECT_EQ(counts.Begin(2, "alice", kNow), CallVerdict::kBegun);
+  EXPECT_EQ(counts.Begin(2, "alice", kNow), CallVerdict::kRefused) << "all over again";
 }
 
 TEST(CallCountsTest, RefusalsAreToldOnceOfTheirConnection) {
   CallCounts counts({.of_connection = 1, .of_tenant = 9, .of_all = 9});
-  EXPECT_EQ(counts.Begin(1, "", kNow), Verdict::kBegun);
-  EXPECT_EQ(counts.Begin(2, "", kNow), Verdict::kBegun);
-  for (int i = 0; i < 5; ++i) EXPECT_EQ(counts.Begin(1, "", kNow), Verdict::kRefused);
+  EXPECT_EQ(counts.Begin(1, "", kNow), CallVerdict::kBegun);
+  EXPECT_EQ(counts.Begin(2, "", kNow), CallVerdict::kBegun);
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(counts.Begin(1, "", kNow), CallVerdict::kRefused);
   EXPECT_EQ(counts.TakeRefused(2), 0u);
   EXPECT_EQ(counts.TakeRefused(1), 5u);
   EXPECT_EQ(counts.TakeRefused(1), 0u);

@@ -1,4 +1,4 @@
-#include "rendezvous/core/commit_gate.h"
+#include "rendezvous/core/durable_outbox.h"
 
 #include <gtest/gtest.h>
 

@@ -1,10 +1,10 @@
-// What is remembered of a job's rounds.
+// The recorded history of a job's rounds.
 #include "rendezvous/core/job/job_history.h"
 
 #include <string>
 
 #include <gtest/gtest.h>
-#include "rendezvous/core/limits.h"
+#include "rendezvous/core/values/limits.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -63,8 +63,8 @@ TEST(JobHistoryTest, FirstRankThatFailedIsTheOneThatIsNamed) {
   EXPECT_EQ(rounds[1].failed_rank, std::nullopt);
 }
 
-// 64 jobs whose nodes had much to say made the list of jobs 17 MB, and each look at the page stop
-// the daemon for so long that agents' leases were in danger.
+// With 64 jobs whose nodes sent long reasons, the list of jobs was 17 MB, and each page view
+// stalled the daemon so long that leases were at risk.
 TEST(JobHistoryTest, OfALongReasonTheBeginningIsKept) {
   JobHistory history(0, TimePoint{});
   std::string reason = "x";
@@ -98,7 +98,7 @@ TEST(JobHistoryTest, TimeOfAJobThatHasEndedStandsStill) {
   EXPECT_EQ(told.rounds.at(0).opened_ago, seconds(9));
 }
 
-// A daemon that was started again showed nothing of what had happened before.
+// A restarted daemon showed nothing of what had happened before.
 TEST(JobHistoryTest, DaemonThatWasStartedAgainGoesOnWithIt) {
   JobHistory history(0, TimePoint{});
   history.Start(Members(2, 4), TimePoint{seconds(1)});
@@ -106,7 +106,7 @@ TEST(JobHistoryTest, DaemonThatWasStartedAgainGoesOnWithIt) {
   history.Start(Members(1, 4), TimePoint{seconds(4)});
   const HistorySnapshot before = history.Describe(TimePoint{seconds(6)});
 
-  // Its clock is another.
+  // Its clock is a different one.
   JobHistory after(before, 1, TimePoint{seconds(1000)});
   EXPECT_EQ(after.Describe(TimePoint{seconds(1000)}), before);
   EXPECT_TRUE(after.started());
@@ -135,7 +135,7 @@ TEST(JobHistoryTest, NoTimePassesOnceTheJobHasAVerdict) {
   EXPECT_EQ(history.Describe(TimePoint{seconds(90)}).rounds[0].ran, seconds(8));
 }
 
-// A worker may have failed before the last of the others had started.
+// A worker may fail before the last of the others has started.
 TEST(JobHistoryTest, RoundThatFailedBeforeItRanInFullWasNotProductive) {
   JobHistory history(0, TimePoint{});
   history.Start(Members(1, 1), TimePoint{seconds(2)});

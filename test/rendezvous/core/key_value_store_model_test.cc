@@ -13,7 +13,7 @@
 #include <stdexcept>
 
 #include "absl/strings/str_cat.h"
-#include "rendezvous/core/key_value_store.h"
+#include "rendezvous/core/job/key_value_store.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -56,7 +56,7 @@ class Model {
 
   bool Exists(const std::string& key) const { return values.count(key) || queues.count(key); }
 
-  // Makes these writes, in order, if the outcome keeps the limits.
+  // Applies these writes, in order, if the result keeps the limits.
   bool Write(const std::vector<std::pair<std::string, std::string>>& entries) {
     Values after = values;
     for (const auto& [key, value] : entries) {
@@ -90,7 +90,7 @@ class Model {
     return true;
   }
 
-  // Those who wait at the barrier for no more than `count`.
+  // Completes the waits at the barrier for `count` or less.
   void Counted(const std::string& key, std::int64_t count) {
     std::set<std::pair<std::int64_t, WaiterId>> reached;
     for (const auto& [waiter, wait] : waits) {

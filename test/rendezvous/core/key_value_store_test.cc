@@ -19,7 +19,7 @@
 //
 // Every command is followed by the waits that it ended: "wait 1 ready", "wait 1 timed out",
 // at a meeting "wait 1 timed out with 2 there", "wait 1 replaced".
-#include "rendezvous/core/key_value_store.h"
+#include "rendezvous/core/job/key_value_store.h"
 
 #include <gtest/gtest.h>
 
@@ -64,13 +64,13 @@ std::string Shown(const CompletedWait& wait) {
   return " ended";
 }
 
-std::int64_t Number(const std::string& word) {
+std::int64_t StoreNumber(const std::string& word) {
   std::int64_t number = 0;
   EXPECT_TRUE(absl::SimpleAtoi(word, &number)) << word;
   return number;
 }
 
-class Player {
+class StorePlayer {
  public:
   Lines operator()(TimePoint now, const Lines& words) {
     const Lines arguments(words.begin() + 1, words.end());
@@ -100,11 +100,12 @@ class Player {
     if (command == "wait") return Wait(now, words);
     if (command == "meet") return Meet(now, words);
     if (command == "cancel") {
-      const auto waiter = static_cast<WaiterId>(Number(words.at(0)));
+      const auto waiter = static_cast<WaiterId>(StoreNumber(words.at(0)));
       return {store_->CancelWait(waiter) ? "cancelled" : "not pending"};
     }
 
-    if (command == "barrier") return Pending(store_->Barrier(words.at(0), Number(words.at(1))));
+    if (command == "barrier")
+      return Pending(store_->Barrier(words.at(0), StoreNumber(words.at(1))));
     if (command == "push") return {Shown(store_->Push(words.at(0), words.at(1)))};
     if (command == "queue_length") return {absl::StrCat(store_->QueueLength(words.at(0)))};
     if (command == "pop") {
@@ -142,7 +143,7 @@ class Player {
     if (command == "delete") return {store_->Delete(words.at(0)) ? "deleted" : "missing"};
     if (command == "add" || command == "add_exactly") {
       using Overflow = KeyValueStore::Overflow;
-      const auto sum = store_->Add(words.at(0), Number(words.at(1)),
+      const auto sum = store_->Add(words.at(0), StoreNumber(words.at(1)),
                                    command == "add" ? Overflow::kWraps : Overflow::kRefused);
       return {sum.ok() ? absl::StrCat(*sum) : Shown(sum.status())};
     }
@@ -162,7 +163,7 @@ class Player {
         {"waits", &limits.waits},         {"wait_bytes", &limits.wait_bytes}};
     for (const std::string& word : words) {
       const std::pair<std::string, std::string> parts = absl::StrSplit(word, '=');
-      *by_name.at(parts.first) = static_cast<std::size_t>(Number(parts.second));
+      *by_name.at(parts.first) = static_cast<std::size_t>(StoreNumber(parts.second));
     }
     store_ = std::make_unique<KeyValueStore>(limits);
     return {};
@@ -178,7 +179,7 @@ class Player {
     const std::optional<TimePoint> deadline = TakeDeadline(now, words);
     const std::string caller = words.size() > 2 ? words[2].substr(std::string("by=").size()) : "";
     return Pending(store_->Meet({.name = words.at(0),
-                                 .count = static_cast<std::uint64_t>(Number(words.at(1))),
+                                 .count = static_cast<std::uint64_t>(StoreNumber(words.at(1))),
                                  .caller = caller,
                                  .deadline = deadline}));
   }
@@ -186,7 +187,7 @@ class Player {
   // Removes "within=MS" from the end.
   static std::optional<TimePoint> TakeDeadline(TimePoint now, Lines& words) {
     if (words.empty() || !words.back().starts_with("within=")) return std::nullopt;
-    const TimePoint deadline = now + std::chrono::milliseconds(Number(words.back().substr(7)));
+    const TimePoint deadline = now + std::chrono::milliseconds(StoreNumber(words.back().substr(7)));
     words.pop_back();
     return deadline;
   }
@@ -203,7 +204,7 @@ class Player {
 class KeyValueStoreTranscriptTest : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(KeyValueStoreTranscriptTest, SaysWhatHappens) {
-  Player player;
+  StorePlayer player;
   ExpectTranscript(GetParam(), std::ref(player));
 }
 
@@ -247,7 +248,7 @@ TEST(KeyValueStoreTest, HundredThousandWaitsOnOneKeyCostTheOtherKeysNothing) {
   EXPECT_EQ(store.NumWaits(), 0u);
 }
 
-// Would time out if an arrival cost time for each of those who are parked already.
+// Would time out if an arrival cost time for each parked wait.
 TEST(KeyValueStoreTest, HundredThousandMeetAtOneBarrier) {
   KeyValueStore store;
   constexpr std::int64_t kSize = 100'000;
@@ -281,7 +282,7 @@ TEST(KeyValueStoreTest, StoresHaveTheirBytesTogether) {
     EXPECT_EQ(Shown(mine.Push("q", "")),
               "RESOURCE_EXHAUSTED: push to 'q': bytes of all jobs' keys and values would be 333, "
               "the limit is 204");
-    // What takes less is not refused, whatever the others have.
+    // A store that shrinks is not refused, whatever the others have.
     EXPECT_TRUE(mine.Set("k", "v").ok());
     EXPECT_TRUE(theirs.Append("k", "more").ok());
     EXPECT_TRUE(mine.Delete("k"));
@@ -296,8 +297,8 @@ TEST(KeyValueStoreTest, StoresHaveTheirBytesTogether) {
   EXPECT_TRUE(mine.Set("k", five).ok());
 }
 
-// Would time out if an arrival, a departure or the end of a meeting cost time for each of those who
-// are there already.
+// Would time out if an arrival, a departure or the end of a meeting cost time for each caller
+// present.
 TEST(KeyValueStoreTest, HundredThousandComeAndGoAtOneMeeting) {
   KeyValueStore store;
   constexpr std::uint64_t kCount = 100'000;

@@ -1,5 +1,5 @@
-// Readers, and agents that bring them what workers print, as a transcript: what happens goes in,
-// and what is to be done is compared as text, such as "give 1: rank 0: hello".
+// Log readers, and the agents that deliver to them, as a transcript: events go in, and the
+// resulting actions are compared as text, such as "give 1: rank 0: hello".
 #include "rendezvous/core/log_readers.h"
 
 #include <gmock/gmock.h>
@@ -17,12 +17,13 @@ namespace muster::rendezvous {
 namespace {
 
 using std::chrono::seconds;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using Texts = std::vector<std::string>;
 
-struct Words {
+struct ReaderWords {
   std::string operator()(const Outgoing& outgoing) const {
     return absl::StrCat("agent ", outgoing.to, ": ", DirectiveText(outgoing.directive()));
   }
@@ -104,11 +105,11 @@ class LogReadersTest : public ::testing::Test {
 
   LogReaders& logs() { return core_.logs(); }
   Texts Take() {
-    while (core_.NextTelling()) {
+    while (core_.NextMessage()) {
     }
     Texts texts;
     while (const std::optional<LogAction> action = core_.NextLogAction()) {
-      texts.push_back(std::visit(Words{}, *action));
+      texts.push_back(std::visit(ReaderWords{}, *action));
     }
     return texts;
   }
@@ -137,7 +138,7 @@ TEST_F(LogReadersTest, NodesAreReadOneAfterTheOtherAndNoFasterThanTheReaderTakes
   EXPECT_THAT(Take(), ElementsAre("agent 2: bring the log of round 0, ranks 2-3, to 2"));
   logs().OpenDelivery(2);
   End(2);
-  EXPECT_THAT(Take(), ElementsAre("read 2")) << "he may not have it all yet";
+  EXPECT_THAT(Take(), ElementsAre("read 2")) << "the reader may not have it all yet";
   logs().Ready(1, now_);
   EXPECT_THAT(Take(), ElementsAre("end 1: ok"));
   EXPECT_EQ(logs().readers() + logs().deliveries(), 0u);
@@ -179,8 +180,8 @@ TEST_F(LogReadersTest, WhoFollowsGoesOnWithTheNextRoundAndEndsWithTheJob) {
   EXPECT_THAT(Take(), ElementsAre("end 1: ok"));
 }
 
-// "muster logs -f --tail=5" left out all but the last five lines that a rank had printed after its
-// restart by the time it was asked.
+// After a rank's restart, "muster logs -f --tail=5" showed only the last five lines it had printed
+// by then.
 TEST_F(LogReadersTest, TailIsOfTheFirstRoundAndOfLaterOnesAllIsWanted) {
   StartJob();
   Open(1, {.ranks = {{1, 1}}, .extent = {.since = seconds(9), .tail = 5, .follow = true}});
@@ -197,7 +198,7 @@ TEST_F(LogReadersTest, TailIsOfTheFirstRoundAndOfLaterOnesAllIsWanted) {
                           "agent 1: bring the log of round 1, ranks 1-1, and follow it, to 2"));
 }
 
-// "muster logs -f ended with the daemon."
+// "muster logs -f ended when the daemon did."
 TEST_F(LogReadersTest, WhoHasLostADaemonGoesOnWhereHeWas) {
   StartJob();
   Open(1, {.ranks = {{1, 3}},
@@ -240,11 +241,12 @@ TEST_F(LogReadersTest, OfARoundThatADaemonDoesNotKnowTheRestIsMissing) {
               ElementsAre("give 1: round 0",
                           "agent 1: bring the log of round 0, ranks 0-0, and follow it, to 1"));
   Open(2, {.ranks = {{0, 0}}, .round = 0, .extent = extent, .incarnation = 2});
-  EXPECT_THAT(Take(), ElementsAre("end 2: NOT_FOUND: the job 'job' that was read has ended; this "
-                                  "is another"));
+  EXPECT_THAT(
+      Take(),
+      ElementsAre("end 2: NOT_FOUND: the job 'job' has ended; this is a new job of the same name"));
 }
 
-// The readers of a daemon that was started again may be back before its agents are.
+// After a restart of the daemon its readers may be back before its agents are.
 TEST_F(LogReadersTest, WhoFollowsWaitsForAgentsThatMayComeBack) {
   for (const int agent : {1, 2}) {
     JoinRequest request = RequestFor(agent, 2);
@@ -291,6 +293,41 @@ TEST_F(LogReadersTest, RoundsBeforeAreKnown) {
                                   "rounds 0 to 2 are"));
 }
 
+// `muster logs` printed "no job 'job' here" for a job that `muster status` listed.
+TEST_F(LogReadersTest, OfAJobThatHasEndedItIsSaidHowAndWhereItsOutputMayBe) {
+  StartJob();
+  Succeed(0);
+  Leave();
+  Take();
+  now_ += seconds(75);
+  Open(1, {});
+  EXPECT_THAT(Take(), ElementsAre(AllOf(HasSubstr("end 1: FAILED_PRECONDITION: the job ended 75 s "
+                                                  "ago: job 'job' succeeded"),
+                                        HasSubstr("; its output was on its nodes, which have left: "
+                                                  "where they had a --log-dir, it is there"))));
+  Open(2, {.run_id = "other"});
+  EXPECT_THAT(Take(), ElementsAre("end 2: NOT_FOUND: no job 'other' here"));
+}
+
+TEST_F(LogReadersTest, OfAJobThatHasFailedTheLogOfTheRankThatFailedIsNamed) {
+  StartJob();
+  core_.Hear(1,
+             WorkersExited{{1, 0},
+                           {.failure = WorkerFailure{.rank = 1,
+                                                     .host = "host1",
+                                                     .what = "fell",
+                                                     .log_path = "/logs/1/stderr.log",
+                                                     .final = true}}},
+             now_);
+  Leave();
+  Take();
+  Open(2, {.extent = kFollows});
+  EXPECT_THAT(Take(), ElementsAre(AllOf(HasSubstr("end 2: FAILED_PRECONDITION: the job ended 0 ms "
+                                                  "ago: job 'job' failed"),
+                                        HasSubstr("which have left: the log of rank 1 is "
+                                                  "/logs/1/stderr.log on host host1"))));
+}
+
 TEST_F(LogReadersTest, WhatThereIsNotIsRefusedInOneSentence) {
   Open(1, {});
   EXPECT_THAT(Take(), ElementsAre("end 1: NOT_FOUND: no job 'job' here"));
@@ -299,7 +336,7 @@ TEST_F(LogReadersTest, WhatThereIsNotIsRefusedInOneSentence) {
   EXPECT_THAT(Take(), ElementsAre(HasSubstr("end 2: FAILED_PRECONDITION: job 'job' has started no "
                                             "workers: round 0: 1 of 2 nodes")));
   Open(3, {.extent = kFollows});
-  EXPECT_THAT(Take(), IsEmpty()) << "he waits for the first round";
+  EXPECT_THAT(Take(), IsEmpty()) << "it waits for the first round";
   Join(2);
   EXPECT_THAT(Take(), ElementsAre("give 3: round 0", HasSubstr("agent 1"), HasSubstr("agent 2")));
   Open(4, {.ranks = {{2, 4}}});
@@ -330,7 +367,7 @@ TEST_F(LogReadersTest, WhatCannotBeHadIsTold) {
                                   "s"));
   EXPECT_FALSE(logs().OpenDelivery(1)) << "too late";
   logs().Ready(1, now_);
-  EXPECT_THAT(Take(), ElementsAre("end 1: DATA_LOSS: something is missing, as was said above"));
+  EXPECT_THAT(Take(), ElementsAre("end 1: DATA_LOSS: some output is missing, as noted above"));
 }
 
 TEST_F(LogReadersTest, NodeThatDiesWhileItDeliversIsNamedAndTheReaderGoesOn) {
@@ -347,7 +384,7 @@ TEST_F(LogReadersTest, NodeThatDiesWhileItDeliversIsNamedAndTheReaderGoesOn) {
   EXPECT_THAT(Take(), ElementsAre("give 1: rank 2: still here", "read 2"));
 }
 
-// "muster logs" of a job whose agent was stopped (SIGSTOP) while it delivered never came back.
+// "muster logs" hung when the job's agent was stopped (SIGSTOP) during a delivery.
 TEST_F(LogReadersTest, AgentThatIsLostWhileItDeliversIsWaitedForNoLonger) {
   StartJob();
   Open(1, {});
@@ -387,7 +424,7 @@ TEST_F(LogReadersTest, ReaderWhoIsGoneCutsHisDeliveriesOff) {
   EXPECT_EQ(logs().readers() + logs().deliveries(), 0u);
 }
 
-// A slow reader holds one part of each node, whatever they print.
+// For a slow reader at most one part per node is in memory, however much nodes print.
 TEST_F(LogReadersTest, OfEachDeliveryOnePartIsHere) {
   StartJob();
   Open(1, {.extent = kFollows});
@@ -411,7 +448,7 @@ TEST_F(LogReadersTest, ReaderHasAWhileWhenTheJobIsGone) {
   Take();
   Succeed(0);
   Leave();
-  EXPECT_FALSE(core_.idle()) << "he has not taken everything";
+  EXPECT_FALSE(core_.idle()) << "the reader has not taken everything";
   EXPECT_THAT(Take(), IsEmpty());
   Bring(1, "the end");
   Tick(seconds(9));

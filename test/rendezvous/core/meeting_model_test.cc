@@ -10,16 +10,16 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "rendezvous/core/key_value_store.h"
+#include "rendezvous/core/job/key_value_store.h"
 
 namespace muster::rendezvous {
 namespace {
 
-constexpr KeyValueLimits kLimits = {.key_bytes = 4, .waits = 6, .wait_bytes = 700};
+constexpr KeyValueLimits kMeetingLimits = {.key_bytes = 4, .waits = 6, .wait_bytes = 700};
 
-class Pair {
+class MeetingPair {
  public:
-  explicit Pair(unsigned seed) : random_(seed) {}
+  explicit MeetingPair(unsigned seed) : random_(seed) {}
 
   // One random operation on both.
   void Step() {
@@ -96,7 +96,7 @@ class Pair {
   }
 
   absl::StatusCode Arrive(const Wait& wait) {
-    if (std::max(wait.name.size(), wait.caller.size()) > kLimits.key_bytes) {
+    if (std::max(wait.name.size(), wait.caller.size()) > kMeetingLimits.key_bytes) {
       return absl::StatusCode::kResourceExhausted;
     }
     if (wait.count == 0) return absl::StatusCode::kInvalidArgument;
@@ -116,7 +116,7 @@ class Pair {
     }
     std::size_t bytes = wait.bytes();
     for (const auto& [other, pending] : waits_) bytes += pending.bytes();
-    if (waits_.size() == kLimits.waits || bytes > kLimits.wait_bytes) {
+    if (waits_.size() == kMeetingLimits.waits || bytes > kMeetingLimits.wait_bytes) {
       return absl::StatusCode::kResourceExhausted;
     }
     waits_[++last_waiter_] = wait;
@@ -134,7 +134,7 @@ class Pair {
 
   std::mt19937_64 random_;
   TimePoint now_;
-  KeyValueStore store_{kLimits};
+  KeyValueStore store_{kMeetingLimits};
   // The model.
   std::map<WaiterId, Wait> waits_;
   std::vector<CompletedWait> completed_;
@@ -144,7 +144,7 @@ class Pair {
 
 TEST(MeetingModelTest, RandomCallsNeverTellStoreAndModelApart) {
   for (unsigned seed = 1; seed <= 200; ++seed) {
-    Pair pair(seed);
+    MeetingPair pair(seed);
     for (int step = 0; step < 500; ++step) {
       SCOPED_TRACE(absl::StrCat("seed ", seed, ", step ", step));
       pair.Step();

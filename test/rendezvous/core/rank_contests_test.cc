@@ -1,4 +1,4 @@
-#include "rendezvous/core/rank_contests.h"
+#include "rendezvous/core/job/roster.h"
 
 #include <optional>
 

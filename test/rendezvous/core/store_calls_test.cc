@@ -1,6 +1,6 @@
 // Calls have numbers, and their answers are compared as text such as "7 ok", in the order in which
 // they are given.
-#include "rendezvous/core/store_calls.h"
+#include "rendezvous/core/daemon_core.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,12 +18,12 @@ using std::chrono::seconds;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-constexpr TimePoint kStart{seconds(100)};
+constexpr TimePoint kCallsStart{seconds(100)};
 
 class StoreCallsTest : public ::testing::Test {
  protected:
   StoreCallsTest() {
-    coordinator_.Hear(1, RequestFor(1, 1), kStart);
+    coordinator_.Hear(1, RequestFor(1, 1), kCallsStart);
     coordinator_.TakeOutbox();
   }
 
@@ -48,30 +48,32 @@ class StoreCallsTest : public ::testing::Test {
                      .arrival = Arrival{"b", count, caller, deadline}});
   }
   void Commit() {
-    while (delivery_.NeedsCommit()) {
-      delivery_.BeginCommit();
-      delivery_.Committed();
+    while (durable_outbox_.NeedsCommit()) {
+      durable_outbox_.BeginCommit();
+      durable_outbox_.Committed();
     }
   }
   std::vector<std::string> Told() {
     std::vector<std::string> told;
-    while (const std::optional<Telling> telling = delivery_.Take()) {
-      const auto& answer = std::get<StoreAnswer>(*telling);
+    while (const std::optional<OutboundMessage> message = durable_outbox_.Take()) {
+      const auto& answer = std::get<StoreAnswer>(*message);
       told.push_back(absl::StrCat(
           answer.call, " ", answer.status.ok() ? "ok" : StatusCodeToString(answer.status.code())));
+      last_message_ = std::string(answer.status.message());
     }
     return told;
   }
 
   Coordinator coordinator_{Coordinator::Options{.durable = true}};
-  Delivery delivery_{true};
-  StoreCalls calls_{coordinator_, delivery_};
+  DurableOutbox durable_outbox_{true};
+  StoreCalls calls_{coordinator_, durable_outbox_};
   std::vector<CallId> bodies_;
+  std::string last_message_;
 };
 
-// Twenty thousand calls that wait, each for a message full of keys, took all of a daemon's memory.
+// Twenty thousand waiting calls, each naming a message full of keys, took all of a daemon's memory.
 TEST_F(StoreCallsTest, WhatAllWaitingCallsNameHasALimit) {
-  StoreCalls calls(coordinator_, delivery_, 3 * 65 + 2 * 64 + 2);
+  StoreCalls calls(coordinator_, durable_outbox_, 3 * 65 + 2 * 64 + 2);
   const auto wait = [&](CallId id, const char* key) {
     calls.Call(id, {.run_id = "job",
                     .body = [](KeyValueStore&) { return absl::OkStatus(); },
@@ -80,7 +82,7 @@ TEST_F(StoreCallsTest, WhatAllWaitingCallsNameHasALimit) {
   const auto meet = [&](CallId id) {
     calls.Call(id, {.run_id = "job",
                     .body = [](KeyValueStore&) { return absl::OkStatus(); },
-                    .arrival = Arrival{"b", 2, "c", kStart + seconds(1)}});
+                    .arrival = Arrival{"b", 2, "c", kCallsStart + seconds(1)}});
   };
   wait(1, "a");
   wait(2, "b");
@@ -89,7 +91,7 @@ TEST_F(StoreCallsTest, WhatAllWaitingCallsNameHasALimit) {
   EXPECT_THAT(Told(), IsEmpty());
   wait(5, "d");
   EXPECT_THAT(Told(), ElementsAre("5 RESOURCE_EXHAUSTED"));
-  // Each way in which a call ends makes room for another.
+  // However a call ends, it makes room for another.
   calls.Cancel(1);
   wait(6, "d");
   calls.Call(7, {.run_id = "job",
@@ -98,7 +100,7 @@ TEST_F(StoreCallsTest, WhatAllWaitingCallsNameHasALimit) {
   Commit();
   EXPECT_THAT(Told(), ElementsAre("2 ok", "7 ok"));
   wait(8, "e");
-  calls.Tick(kStart + seconds(1));
+  calls.Tick(kCallsStart + seconds(1));
   EXPECT_THAT(Told(), ElementsAre("4 DEADLINE_EXCEEDED"));
   meet(9);
   EXPECT_THAT(Told(), IsEmpty());
@@ -118,7 +120,7 @@ TEST_F(StoreCallsTest, WaitIsAnsweredBeforeTheSetThatEndsIt) {
   EXPECT_THAT(Told(), ElementsAre("1 ok", "2 ok"));
 }
 
-// The whole daemon stood still for ever when a call was cancelled in this very moment.
+// The whole daemon hung when a call was cancelled at exactly this moment.
 TEST_F(StoreCallsTest, CancelWhileTheAnswerWaitsForTheDiskIsInOrder) {
   Wait(1, "k");
   Set(2, "k");
@@ -142,12 +144,12 @@ TEST_F(StoreCallsTest, CancelledWaitIsNotWokenAndHoldsNothing) {
 }
 
 TEST_F(StoreCallsTest, WaitThatIsInVainTimesOut) {
-  Wait(1, "k", kStart + seconds(5));
-  Wait(2, "k", kStart + seconds(9));
-  EXPECT_EQ(calls_.NextDeadline(), kStart + seconds(5));
-  calls_.Tick(kStart + seconds(6));
+  Wait(1, "k", kCallsStart + seconds(5));
+  Wait(2, "k", kCallsStart + seconds(9));
+  EXPECT_EQ(calls_.NextDeadline(), kCallsStart + seconds(5));
+  calls_.Tick(kCallsStart + seconds(6));
   EXPECT_THAT(Told(), ElementsAre("1 DEADLINE_EXCEEDED"));
-  EXPECT_EQ(calls_.NextDeadline(), kStart + seconds(9));
+  EXPECT_EQ(calls_.NextDeadline(), kCallsStart + seconds(9));
 }
 
 TEST_F(StoreCallsTest, BarrierCountsWhoWaitsAndLetsAllGoTogether) {
@@ -164,12 +166,12 @@ TEST_F(StoreCallsTest, BarrierCountsWhoWaitsAndLetsAllGoTogether) {
 }
 
 TEST_F(StoreCallsTest, BarrierThatIsInVainSaysHowManyWereThere) {
-  Meet(1, 3, "", kStart + seconds(5));
+  Meet(1, 3, "", kCallsStart + seconds(5));
   Meet(2, 3, "");
-  calls_.Tick(kStart + seconds(5));
-  const std::optional<Telling> telling = delivery_.Take();
-  ASSERT_TRUE(telling.has_value());
-  EXPECT_EQ(std::get<StoreAnswer>(*telling).status,
+  calls_.Tick(kCallsStart + seconds(5));
+  const std::optional<OutboundMessage> message = durable_outbox_.Take();
+  ASSERT_TRUE(message.has_value());
+  EXPECT_EQ(std::get<StoreAnswer>(*message).status,
             absl::DeadlineExceededError("2 of 3 reached barrier 'b'"));
   EXPECT_EQ(calls_.waiting(), 1u);
 }
@@ -185,22 +187,24 @@ TEST_F(StoreCallsTest, BarrierCallThatIsMadeAgainEndsTheFirst) {
 
 TEST_F(StoreCallsTest, JobThatIsNoMoreEndsItsCalls) {
   Wait(1, "k");
-  coordinator_.Hear(1, Goodbye{}, kStart);
+  coordinator_.Hear(1, Goodbye{}, kCallsStart);
   ASSERT_THAT(coordinator_.TakeOutbox().forgotten_jobs, ElementsAre("job"));
   calls_.DropStore("job");
   calls_.Cancel(1);
   Wait(2, "k");
   EXPECT_THAT(Told(), ElementsAre("1 ABORTED", "2 NOT_FOUND"));
+  EXPECT_THAT(last_message_, testing::StartsWith("the job has ended: job 'job' "))
+      << "and not that there is no such job, which `muster status` lists";
 }
 
-// "The disk is full, and all that `muster kv set` says is 'no answer within 10 s'."
+// "The disk is full, and `muster kv set` only prints 'no answer within 10 s'."
 TEST_F(StoreCallsTest, FullDiskRefusesWritesAtOnceAndLetsThoseWaitWhoWait) {
   Set(1, "k");
-  delivery_.BeginCommit();
-  delivery_.DiskFull();
+  durable_outbox_.BeginCommit();
+  durable_outbox_.DiskFull();
   Set(2, "l");
   Wait(3, "k");
-  // The first was made, and will be on disk with the rest, unless the daemon dies before.
+  // The first was executed, and will be on disk with the rest, unless the daemon dies before.
   EXPECT_THAT(Told(), ElementsAre("1 UNAVAILABLE", "2 RESOURCE_EXHAUSTED"));
   Commit();
   Set(4, "l");

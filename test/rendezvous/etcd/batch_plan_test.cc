@@ -1,5 +1,5 @@
 // What a batch of the journal becomes in etcd, and what is read back of it.
-#include "rendezvous/etcd/batch_plan.h"
+#include "rendezvous/etcd/journal_keys.h"
 
 #include <string>
 #include <utility>

@@ -9,8 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include "rendezvous/etcd/etcd_source.h"
-#include "rendezvous/etcd/page_reader.h"
+#include "rendezvous/etcd/journal_source.h"
 #include "test/rendezvous/etcd/near_etcd.h"
 #include "test/rendezvous/etcd/sim_etcd.h"
 
@@ -29,7 +28,8 @@ class EtcdJournalTest : public testing::Test {
     EXPECT_GT(leader.revision, became.revision);
     absl::StatusOr<OpenedJournal> opened = absl::UnknownError("not yet");
     const etcd::Fence fence{"/leader", leader.revision};
-    etcd::PageReader pages(client_);
+    etcd::PageReader pages(client_,
+                           [this] { return etcd::PageReader::TimePoint(scheduler_.now()); });
     etcd::EtcdSource source(client_, pages, fence);
     etcd::OpenEtcdJournal(client_, fence, "", source,
                           [&](absl::StatusOr<OpenedJournal> o) { opened = std::move(o); });

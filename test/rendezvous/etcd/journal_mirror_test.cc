@@ -14,14 +14,13 @@
 #include <gtest/gtest.h>
 
 #include "rendezvous/etcd/etcd_journal.h"
-#include "rendezvous/etcd/etcd_source.h"
 #include "rendezvous/etcd/journal_keys.h"
-#include "rendezvous/etcd/page_reader.h"
-#include "test/rendezvous/cluster/process.h"
-#include "test/rendezvous/cluster/sim_alarm.h"
-#include "test/rendezvous/cluster/sim_clock.h"
+#include "rendezvous/etcd/journal_source.h"
 #include "test/rendezvous/etcd/near_etcd.h"
 #include "test/rendezvous/etcd/sim_etcd.h"
+#include "test/rendezvous/simulation/process.h"
+#include "test/rendezvous/simulation/sim_alarm.h"
+#include "test/rendezvous/simulation/sim_clock.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -85,9 +84,9 @@ class JournalMirrorTest : public testing::Test {
   Random random_{1};
   SimEtcd etcd_{scheduler_, random_};
   NearEtcd leader_{scheduler_, etcd_};
-  etcd::PageReader pages_{leader_};
-  NearEtcd standby_{scheduler_, etcd_};
   SimClock clock_{scheduler_};
+  etcd::PageReader pages_{leader_, [this] { return clock_.Now(); }};
+  NearEtcd standby_{scheduler_, etcd_};
   std::shared_ptr<Process> process_ = std::make_shared<Process>(scheduler_, random_);
   int follows_ = 0;
   std::vector<absl::Status> troubles_;
@@ -235,7 +234,9 @@ TEST_F(JournalMirrorTest, PausesGrowWhileItCannotFollow) {
   RunFor(std::chrono::minutes(10));
   EXPECT_GT(standby_.transactions, 10);
   EXPECT_LT(standby_.transactions, 20);
-  EXPECT_EQ(troubles_.size(), 1u);
+  // Once a minute, for whoever reads the log of that day alone.
+  EXPECT_GE(troubles_.size(), 9u);
+  EXPECT_LE(troubles_.size(), 11u);
 }
 
 TEST_F(JournalMirrorTest, AnotherLeaderEndsThePause) {

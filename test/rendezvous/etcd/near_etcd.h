@@ -14,9 +14,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "rendezvous/etcd/etcd.h"
-#include "test/rendezvous/cluster/scheduler.h"
 #include "test/rendezvous/etcd/sim_etcd.h"
 #include "test/rendezvous/etcd/slow_link.h"
+#include "test/rendezvous/simulation/scheduler.h"
 
 namespace muster::rendezvous {
 

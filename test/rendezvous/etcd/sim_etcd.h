@@ -12,8 +12,8 @@
 
 #include "absl/status/statusor.h"
 #include "rendezvous/etcd/etcd.h"
-#include "test/rendezvous/cluster/scheduler.h"
 #include "test/rendezvous/simulation/random.h"
+#include "test/rendezvous/simulation/scheduler.h"
 
 namespace muster::rendezvous {
 

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "rendezvous/etcd/etcd.h"
-#include "test/rendezvous/cluster/process.h"
-#include "test/rendezvous/cluster/scheduler.h"
 #include "test/rendezvous/etcd/sim_etcd.h"
+#include "test/rendezvous/simulation/process.h"
 #include "test/rendezvous/simulation/random.h"
+#include "test/rendezvous/simulation/scheduler.h"
 
 namespace muster::rendezvous {
 

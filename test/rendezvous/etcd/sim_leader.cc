@@ -4,9 +4,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "rendezvous/etcd/etcd_journal.h"
-#include "rendezvous/etcd/etcd_source.h"
 #include "rendezvous/etcd/journal_keys.h"
-#include "test/rendezvous/cluster/sim_alarm.h"
+#include "rendezvous/etcd/journal_source.h"
+#include "test/rendezvous/simulation/sim_alarm.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -109,7 +109,7 @@ void SimLeader::Open(std::unique_ptr<etcd::MemorySource> memory) {
     Compare(*memory);
     source_ = std::move(memory);
   } else {
-    pages_.emplace(*client_);
+    pages_.emplace(*client_, [this] { return clock_.Now(); });
     source_ = std::make_unique<etcd::EtcdSource>(*client_, *pages_, fence_);
   }
   etcd::OpenEtcdJournal(
@@ -123,7 +123,7 @@ void SimLeader::Open(std::unique_ptr<etcd::MemorySource> memory) {
 }
 
 void SimLeader::Compare(const etcd::MemorySource& memory) {
-  // Who was followed, and does not know it yet, is told so by his first transaction.
+  // A leader that has been succeeded and does not know it yet is told so by its next transaction.
   if (etcd_.HolderOf(kLeader) != lease_) return;
   if (memory.keys() != etcd_.Values(etcd::JournalKeys(kRoot).Everything())) {
     history_.Fail(absl::StrCat("daemon ", index_, " has in memory what is not in etcd"));

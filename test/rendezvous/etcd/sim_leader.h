@@ -10,17 +10,15 @@
 #include <string>
 #include <utility>
 
-#include "rendezvous/etcd/candidate.h"
 #include "rendezvous/etcd/journal_mirror.h"
 #include "rendezvous/etcd/journal_source.h"
-#include "rendezvous/etcd/memory_source.h"
-#include "rendezvous/etcd/page_reader.h"
+#include "rendezvous/etcd/leader.h"
 #include "rendezvous/journal/journal.h"
-#include "test/rendezvous/cluster/process.h"
-#include "test/rendezvous/cluster/sim_clock.h"
 #include "test/rendezvous/etcd/history.h"
 #include "test/rendezvous/etcd/sim_etcd.h"
 #include "test/rendezvous/etcd/sim_etcd_client.h"
+#include "test/rendezvous/simulation/process.h"
+#include "test/rendezvous/simulation/sim_clock.h"
 
 namespace muster::rendezvous {
 

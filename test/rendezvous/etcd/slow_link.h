@@ -8,7 +8,7 @@
 #include <functional>
 #include <utility>
 
-#include "test/rendezvous/cluster/scheduler.h"
+#include "test/rendezvous/simulation/scheduler.h"
 
 namespace muster::rendezvous {
 

@@ -9,11 +9,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "rendezvous/etcd/etcd_journal.h"
-#include "rendezvous/etcd/etcd_source.h"
 #include "rendezvous/etcd/journal_keys.h"
-#include "rendezvous/etcd/memory_source.h"
-#include "rendezvous/etcd/page_reader.h"
-#include "rendezvous/tenant_openings.h"
+#include "rendezvous/etcd/journal_mirror.h"
+#include "rendezvous/etcd/journal_source.h"
+#include "rendezvous/server/tenant_openings.h"
 #include "test/rendezvous/etcd/near_etcd.h"
 #include "test/rendezvous/etcd/sim_etcd.h"
 
@@ -64,7 +63,7 @@ class TakeOverTest : public testing::Test {
     return [this, fence] { return std::make_shared<etcd::EtcdSource>(client_, pages_, fence); };
   }
 
-  // Each of them has a job of his own.
+  // Each tenant has a job of its own.
   void Remember() {
     const etcd::Fence fence = Elect();
     OpenAll(fence, FromEtcd(fence));
@@ -108,7 +107,8 @@ class TakeOverTest : public testing::Test {
   Random random_{1};
   SimEtcd etcd_{scheduler_, random_};
   NearEtcd client_{scheduler_, etcd_};
-  etcd::PageReader pages_{client_};
+  etcd::PageReader pages_{client_,
+                          [this] { return etcd::PageReader::TimePoint(scheduler_.now()); }};
   std::map<std::string, OpenedJournal> open_;
 };
 
@@ -162,6 +162,32 @@ TEST_F(TakeOverTest, LinkThatIsTooSlowForAPageIsAskedForLess) {
   ASSERT_EQ(open_.size(), std::size_t{kTenants});
   EXPECT_LT(took.count(), 1.25 * takes) << takes;
   for (const auto& [tenant, journal] : open_) EXPECT_EQ(journal.contents.entries.size(), kKeys);
+}
+
+// "Etcd stood still for ten seconds. Until the daemon was started again it read a key at a time,
+// and every page waited eight seconds for a member that was down."
+TEST_F(TakeOverTest, PagesAreReadAsQuicklyAsBeforeOnceTheLinkIs) {
+  constexpr int kKeys = 8;
+  Fill(kKeys, std::size_t{128} << 10);
+  client_.HaveLink(20'000);
+  scheduler_.After(std::chrono::seconds(30), [this] { client_.HaveLink(1 << 30); });
+  const etcd::Fence during = Elect();
+  OpenAll(during, FromEtcd(during));
+  ASSERT_EQ(open_.size(), std::size_t{kTenants});
+  client_.HaveLink(0);
+  client_.takes = std::chrono::milliseconds(20);
+  // Whoever reads now needs no longer than one who knows of nothing.
+  const auto takes = [this](etcd::PageReader& pages) {
+    open_.clear();
+    const etcd::Fence fence = Elect();
+    const Duration took =
+        OpenAll(fence, [&] { return std::make_shared<etcd::EtcdSource>(client_, pages, fence); });
+    EXPECT_EQ(open_.size(), std::size_t{kTenants});
+    return took;
+  };
+  const Duration now = takes(pages_);
+  etcd::PageReader fresh(client_, [this] { return etcd::PageReader::TimePoint(scheduler_.now()); });
+  EXPECT_EQ(now, takes(fresh));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// What is quickly made into bytes is there at once; a job of hundreds of nodes comes from the loop.
-#include "rendezvous/fronts/batch_encoder.h"
+// A small batch is encoded at once; a job with hundreds of nodes on another thread.
+#include "rendezvous/fronts/journal_writer.h"
 
 #include <optional>
 #include <utility>
@@ -57,7 +57,7 @@ TEST(BatchEncoderTest, LargeBatchComesFromTheLoop) {
     std::optional<JournalBatch> bytes;
     encoder.Encode(BatchOf(1000), [&](JournalBatch made) { bytes = std::move(made); });
     EXPECT_FALSE(bytes);
-    // The loop has something to do until it is there.
+    // The loop has work until the result is there.
     io.restart();
     io.run();
     ASSERT_TRUE(bytes);

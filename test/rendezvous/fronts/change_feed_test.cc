@@ -1,4 +1,4 @@
-#include "rendezvous/fronts/change_feed.h"
+#include "rendezvous/fronts/subscriptions.h"
 
 #include <chrono>
 
@@ -19,8 +19,8 @@ struct Watchers : ChangeFeed::Publisher {
   int to_all = 0;
 };
 
-// While one tenant's job restarted again and again, another's `muster top` and page were told
-// nothing for as long, and looked as if the daemon were dead.
+// While one tenant's job kept restarting, another tenant's `muster top` and page got no updates,
+// and looked as if the daemon were dead.
 TEST(ChangeFeedTest, WhoHasNoNewsIsToldThatHoweverOftenOthersHave) {
   boost::asio::io_context io;
   ChangeFeed feed(io);

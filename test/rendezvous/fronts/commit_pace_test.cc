@@ -1,6 +1,6 @@
-// Ten thousand agents could not join a daemon that remembers its jobs: it wrote the whole job down
-// after every few of them, and got to no more of them.
-#include "rendezvous/fronts/commit_pace.h"
+// Ten thousand agents could not join a daemon with a journal: it wrote the whole job after every
+// few of them, and had no time for the rest.
+#include "rendezvous/core/durable_outbox.h"
 
 #include <algorithm>
 

@@ -19,8 +19,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/rendezvous.grpc.pb.h"
-#include "rendezvous/core/limits.h"
-#include "rendezvous/server.h"
+#include "rendezvous/core/values/limits.h"
+#include "rendezvous/server/server.h"
 #include "rendezvous/wire/wire.h"
 #include "test/rendezvous/support/join_request.h"
 #include "test/support/run_until.h"
@@ -40,16 +40,16 @@ v1::AgentEvent JoinEvent(const JoinRequest& request) {
   return event;
 }
 
-// One stranger's stream, used on his thread.
+// One stranger's stream, used on the stranger's thread.
 struct Stream {
   explicit Stream(v1::Rendezvous::Stub& stub) {
-    // A test that waits in vain is to fail, not to hang.
+    // A test that waits in vain should fail, not hang.
     context.set_deadline(std::chrono::system_clock::now() + seconds(60));
     stream = stub.Attend(&context);
   }
   bool Write(const v1::AgentEvent& event) { return stream->Write(event); }
-  // The next directive's kind, but for reminders that others are waited for, which come when they
-  // come; NOT_SET when the stream has ended.
+  // The kind of the next directive, skipping the Waiting reminders, which come at any time; NOT_SET
+  // when the stream has ended.
   v1::Directive::DirectiveCase Read() {
     do {
       directive.Clear();
@@ -77,9 +77,9 @@ class GrpcRendezvousFrontTest : public ::testing::Test {
     EXPECT_TRUE(RunUntil(
         io_, [&] { return done.wait_for(seconds(0)) == std::future_status::ready; }, seconds(90)));
   }
-  // Waits until so many agents attend.
+  // Waits until this many agents attend.
   bool Attend(int count) {
-    return RunUntil(io_, [&] { return server_.driver().agent_count() == count; });
+    return RunUntil(io_, [&] { return server_.daemon_loop().agent_count() == count; });
   }
 
   boost::asio::io_context io_;
@@ -151,7 +151,7 @@ TEST_F(GrpcRendezvousFrontTest, SilentAgentIsEvictedWhenItsLeaseEnds) {
     EXPECT_EQ(stream.Read(), v1::Directive::kEvicted);
     EXPECT_THAT(stream.directive.evicted().sentence(),
                 HasSubstr("nothing was heard from this node for 100 ms"));
-    // It may join anew on the same stream.
+    // It may join again on the same stream.
     EXPECT_TRUE(stream.Write(JoinEvent(request)));
     EXPECT_EQ(stream.Read(), v1::Directive::kWelcome);
     EXPECT_EQ(stream.Read(), v1::Directive::kStart);
@@ -176,16 +176,16 @@ TEST_F(GrpcRendezvousFrontTest, RefusedIsHeardByOneWhoHasAlreadyEndedHisSide) {
   Talk([&] {
     Stream stream(*stub_);
     JoinRequest bad = RequestFor(1, 1);
-    bad.run_id = "../pwn";
+    bad.run_id = "a\nb";
     EXPECT_TRUE(stream.Write(JoinEvent(bad)));
     stream.stream->WritesDone();
     EXPECT_EQ(stream.Read(), v1::Directive::kRefused);
-    EXPECT_THAT(stream.directive.refused().sentence(), HasSubstr("../pwn"));
+    EXPECT_THAT(stream.directive.refused().sentence(), HasSubstr("has a control character"));
     EXPECT_TRUE(stream.stream->Finish().ok());
   });
 }
 
-// A good Join on the heels of a refused one would leave a node behind that nobody attends for.
+// A good Join right after a refused one would leave a node in the job without an attending agent.
 TEST_F(GrpcRendezvousFrontTest, WhatComesAfterARefusedJoinIsNotHeard) {
   Talk([&] {
     for (int i = 0; i < 20; ++i) {
@@ -199,10 +199,10 @@ TEST_F(GrpcRendezvousFrontTest, WhatComesAfterARefusedJoinIsNotHeard) {
       stream.stream->Finish();
     }
   });
-  EXPECT_EQ(server_.driver().agent_count(), 0);
+  EXPECT_EQ(server_.daemon_loop().agent_count(), 0);
 }
 
-// An agent could keep the daemon's loop busy with events that mean nothing.
+// An agent could keep the daemon's loop busy with meaningless events.
 TEST_F(GrpcRendezvousFrontTest, AnAgentInAHurryIsReadLaterAndHeardToTheEnd) {
   Talk([&] {
     Stream stream(*stub_);
@@ -223,8 +223,8 @@ TEST_F(GrpcRendezvousFrontTest, AnAgentInAHurryIsReadLaterAndHeardToTheEnd) {
   EXPECT_TRUE(Attend(0));
 }
 
-// A daemon could crash when the stream of an agent in a hurry ended: its next event was due on the
-// loop, behind the end. (Only the address sanitizer sees that each time.)
+// A daemon could crash when the stream of a throttled agent ended: its next event was queued on the
+// loop, after the end. (Only the address sanitizer always detects that.)
 TEST_F(GrpcRendezvousFrontTest, AStreamMayEndWhileTheNextEventOfAnAgentInAHurryIsDue) {
   bool heard = false;
   std::future<void> done = std::async(std::launch::async, [&] {
@@ -233,7 +233,7 @@ TEST_F(GrpcRendezvousFrontTest, AStreamMayEndWhileTheNextEventOfAnAgentInAHurryI
     EXPECT_EQ(stream.Read(), v1::Directive::kWelcome);
     v1::AgentEvent event;
     event.mutable_keep_alive();
-    // Some are allowed anew meanwhile.
+    // The token bucket refills meanwhile.
     for (std::uint64_t i = 0; i < limits::kEventsAtOnce.most + 400; ++i) {
       ASSERT_TRUE(stream.Write(event));
       ASSERT_EQ(stream.Read(), v1::Directive::kHeard);
@@ -247,8 +247,8 @@ TEST_F(GrpcRendezvousFrontTest, AStreamMayEndWhileTheNextEventOfAnAgentInAHurryI
   ASSERT_TRUE(RunUntil(io_, [&] { return heard; }));
   bool stopped = false;
   server_.Stop([&stopped] { stopped = true; });
-  // gRPC is done with the stream, and the time until the next event is over, before the loop goes
-  // on.
+  // gRPC is done with the stream, and the delay until the next event is over, before the loop
+  // continues.
   done.wait();
   std::this_thread::sleep_for(milliseconds(100));
   EXPECT_TRUE(RunUntil(io_, [&] { return stopped; }));
@@ -297,7 +297,7 @@ TEST_F(GrpcRendezvousFrontTest, DaemonThatEndsEndsTheStreamsOfAll) {
     stream.stream->Finish();
   });
   EXPECT_TRUE(RunUntil(io_, [&] { return stopped; }));
-  EXPECT_EQ(server_.driver().agent_count(), 0);
+  EXPECT_EQ(server_.daemon_loop().agent_count(), 0);
 }
 
 TEST_F(GrpcRendezvousFrontTest, DescribeShowsTheJobAndItsNodes) {

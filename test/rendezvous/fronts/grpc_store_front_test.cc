@@ -36,22 +36,22 @@ constexpr std::chrono::seconds kPatience(60);
 class GrpcStoreFrontTest : public ::testing::Test {
  protected:
   GrpcStoreFrontTest() {
-    // A job has a store as long as somebody attends it.
+    // A job has a store as long as an agent attends it.
     for (const char* run_id : {"job-1", "job-2"}) {
       JoinRequest request = RequestFor(1, 2);
       request.run_id = run_id;
-      agents_[run_id] = driver_.Attach([](const Directive&) {});
-      driver_.Hear(agents_[run_id], request);
+      agents_[run_id] = daemon_loop_.Attach([](const Directive&) {});
+      daemon_loop_.Hear(agents_[run_id], request);
     }
     grpc::ServerBuilder builder;
     builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
-    builder.RegisterCallbackGenericService(&entrance_);
+    builder.RegisterCallbackGenericService(&router_);
     server_ = builder.BuildAndStart();
     stub_ = NewStub();
     loop_thread_ = std::thread([this] { loop_.run(); });
   }
 
-  // What `ask` returns when it is called on the loop.
+  // The result of `ask`, called on the loop.
   template <typename Ask>
   std::invoke_result_t<Ask> OnLoop(Ask ask) {
     std::packaged_task<std::invoke_result_t<Ask>()> task(std::move(ask));
@@ -69,7 +69,7 @@ class GrpcStoreFrontTest : public ::testing::Test {
 
   void Close() {
     OnLoop([this] {
-      entrance_.Close();
+      router_.Close();
       front_.Close();
     });
   }
@@ -79,10 +79,10 @@ class GrpcStoreFrontTest : public ::testing::Test {
         grpc::CreateChannel(absl::StrCat("127.0.0.1:", port_), grpc::InsecureChannelCredentials()));
   }
 
-  // Waits until so many calls wait at the front.
+  // Waits until this many calls wait at the front.
   void ExpectWaitingCalls(std::size_t count) {
     const auto deadline = std::chrono::steady_clock::now() + kPatience;
-    while (OnLoop([this] { return driver_.waiting_calls(); }) != count) {
+    while (OnLoop([this] { return daemon_loop_.waiting_calls(); }) != count) {
       ASSERT_LT(std::chrono::steady_clock::now(), deadline)
           << "never " << count << " waiting calls";
       std::this_thread::yield();
@@ -155,13 +155,13 @@ class GrpcStoreFrontTest : public ::testing::Test {
   boost::asio::io_context loop_;
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> guard_{
       loop_.get_executor()};
-  Driver driver_{loop_, nullptr};  // on the loop
+  DaemonLoop daemon_loop_{loop_, nullptr};  // on the loop
   std::map<std::string, AgentId> agents_;
-  // What the front is answered when it asks whether a call may wait; on the loop.
+  // The answer to the front's question whether a call may wait; on the loop.
   absl::StatusOr<std::shared_ptr<void>> admission_ = nullptr;
-  CallEntrance entrance_{
-      loop_, {.access = [this](Rpc, const grpc::CallbackServerContext&) { return &driver_; }}};
-  GrpcStoreFront front_{entrance_, [this](const Peer& peer) {
+  RpcRouter router_{
+      loop_, {.access = [this](Rpc, const grpc::CallbackServerContext&) { return &daemon_loop_; }}};
+  GrpcStoreFront front_{router_, [this](const Peer& peer) {
                           EXPECT_EQ(peer.address, "127.0.0.1");
                           return admission_;
                         }};
@@ -246,7 +246,7 @@ TEST_F(GrpcStoreFrontTest, AddAnswersTheSumOrWhyThereIsNone) {
   EXPECT_TRUE(add(-7, &sum).ok());
   EXPECT_EQ(sum, -7);
   EXPECT_EQ(Get("n").value, "-7");
-  // "The counter became negative, and nobody said a word."
+  // "The counter became negative, without any error."
   EXPECT_THAT(add(std::numeric_limits<std::int64_t>::min(), &sum),
               Is(grpc::StatusCode::OUT_OF_RANGE, "add to 'n': the sum does not fit in 64 bits"));
   EXPECT_EQ(Get("n").value, "-7");
@@ -327,7 +327,7 @@ TEST_F(GrpcStoreFrontTest, WaitIsAnsweredByALaterSetOfTheSameJob) {
   std::future<grpc::Status> wait = StartWait(context, {"first", "second"});
   ExpectWaitingCalls(1);
   EXPECT_TRUE(Set("second", "", "job-2").ok());
-  EXPECT_EQ(OnLoop([this] { return driver_.waiting_calls(); }), 1u);
+  EXPECT_EQ(OnLoop([this] { return daemon_loop_.waiting_calls(); }), 1u);
   EXPECT_TRUE(Set("second", "").ok());
   EXPECT_TRUE(wait.get().ok());
   ExpectWaitingCalls(0);
@@ -338,7 +338,7 @@ TEST_F(GrpcStoreFrontTest, WaitIsAnsweredByALaterSetOfTheSameJob) {
 
 TEST_F(GrpcStoreFrontTest, GetWithATimeoutAnswersTheValueOnceItIsThere) {
   auto get = std::async(std::launch::async, [this] {
-    // Too long for the clock to add: as good as no timeout.
+    // Longer than the clock can represent: equivalent to no timeout.
     return Get("late", std::numeric_limits<std::uint64_t>::max());
   });
   ExpectWaitingCalls(1);
@@ -382,7 +382,7 @@ TEST_F(GrpcStoreFrontTest, WaitEndsAtItsTimeoutAlsoBehindALongerOne) {
   EXPECT_TRUE(long_wait.get().ok());
 }
 
-// A caller of three died at the barrier: the others got through with the next one, as if it were
+// One of three callers died at the barrier: the others got through on the next use, as if it were
 // still there.
 TEST_F(GrpcStoreFrontTest, BarrierCountsThoseWhoWait) {
   std::vector<grpc::ClientContext> contexts(4);
@@ -406,9 +406,10 @@ TEST_F(GrpcStoreFrontTest, BarrierRefusesAnotherCountAndCountsACallerOnce) {
               Is(grpc::StatusCode::INVALID_ARGUMENT, "barrier 'b': the count must be at least 1"));
   std::future<grpc::Status> first = StartBarrier(contexts[1], 2, "me");
   ExpectWaitingCalls(1);
-  EXPECT_THAT(StartBarrier(contexts[2], 3).get(),
-              Is(grpc::StatusCode::FAILED_PRECONDITION,
-                 "barrier 'b': this call expects 3, but those who already wait there expect 2"));
+  EXPECT_THAT(
+      StartBarrier(contexts[2], 3).get(),
+      Is(grpc::StatusCode::FAILED_PRECONDITION,
+         "barrier 'b': this call expects 3, but the callers already waiting there expect 2"));
   EXPECT_THAT(StartBarrier(contexts[3], 2, "me", 20).get(),
               Is(grpc::StatusCode::DEADLINE_EXCEEDED, "1 of 2 reached barrier 'b'"));
   EXPECT_THAT(first.get(),
@@ -422,10 +423,12 @@ TEST_F(GrpcStoreFrontTest, WaitsOfAJobThatEndsAreAbortedAndThoseOfOthersAreNot) 
   std::future<grpc::Status> second = StartWait(second_context, {"never"}, 3'600'000);
   std::future<grpc::Status> other = StartWait(other_context, {"later"}, {}, "job-2");
   ExpectWaitingCalls(3);
-  OnLoop([this] { driver_.Hear(agents_["job-1"], Goodbye{}); });
+  OnLoop([this] { daemon_loop_.Hear(agents_["job-1"], Goodbye{}); });
   EXPECT_THAT(first.get(), Is(grpc::StatusCode::ABORTED, "job 'job-1' has ended"));
   EXPECT_THAT(second.get(), Is(grpc::StatusCode::ABORTED, "job 'job-1' has ended"));
-  EXPECT_THAT(Set("k", "v"), Is(grpc::StatusCode::NOT_FOUND, "no job 'job-1' here"));
+  EXPECT_THAT(Set("k", "v"),
+              Is(grpc::StatusCode::NOT_FOUND,
+                 "the job has ended: job 'job-1' was closed: its last node has left"));
   EXPECT_TRUE(Set("later", "", "job-2").ok());
   EXPECT_TRUE(other.get().ok());
 }
@@ -461,7 +464,7 @@ TEST_F(GrpcStoreFrontTest, BreachOfALimitIsResourceExhausted) {
   EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_THAT(status.error_message(), HasSubstr("ask for fewer keys at once"));
 
-  const LimitCounts refused = OnLoop([this] { return entrance_.RefusedByLimit(); });
+  const LimitCounts refused = OnLoop([this] { return router_.RefusedByLimit(); });
   EXPECT_EQ(refused.of(limits::kValueBytes), 1u);
   EXPECT_EQ(refused.of(limits::kKeyBytes), 2u);
   EXPECT_EQ(refused.of(limits::kAnswerBytes), 1u);
@@ -469,7 +472,7 @@ TEST_F(GrpcStoreFrontTest, BreachOfALimitIsResourceExhausted) {
 }
 
 TEST_F(GrpcStoreFrontTest, EveryRpcRefusesARunIdThatIsNoName) {
-  for (const char* run_id : {"", "../pwn", "a/b", "-x"}) {
+  for (const std::string& run_id : {std::string(), std::string("a\nb"), std::string(256, 'x')}) {
     for (const grpc::Status& status : CallEachRpc(*stub_, run_id)) {
       EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << run_id;
       EXPECT_THAT(status.error_message(), HasSubstr("run id "));
@@ -505,7 +508,7 @@ TEST_F(GrpcStoreFrontTest, EightClientsAddingAtOnceGiveTheExactSum) {
   EXPECT_EQ(Get("sum").value, absl::StrCat(kClients * kAdds * 3));
 }
 
-// A connection over which a call waits is held for just as long.
+// The connection of a waiting call is held for just as long.
 TEST_F(GrpcStoreFrontTest, WhatIsHeldForACallIsLetGoWithIt) {
   const auto token = std::make_shared<int>();
   OnLoop([&] { admission_ = std::shared_ptr<void>(token); });
@@ -531,25 +534,25 @@ TEST_F(GrpcStoreFrontTest, CallThatMustNotWaitIsToldWhyAndOthersAreAnswered) {
   EXPECT_TRUE(StartWait(there, {"k"}).get().ok());
 }
 
-// A call that waited was answered by a Set, and cancelled while the answer waited for the disk: the
-// daemon's loop span for ever, answered nobody, and did not hear SIGTERM.
+// A waiting call was answered by a Set, and cancelled while the answer waited for the disk: the
+// daemon's loop spun forever, answered nothing, and ignored SIGTERM.
 TEST(DurableGrpcStoreFrontTest, CallCancelledWhileItsAnswerWaitsForTheDiskHarmsNobody) {
   boost::asio::io_context loop;
   FakeJournal journal;
-  Driver driver(loop, nullptr, {.durable = true});
-  driver.UseJournal(journal, [](const absl::Status&) {});
-  CallEntrance entrance(
-      loop, {.access = [&](Rpc, const grpc::CallbackServerContext&) { return &driver; }});
-  GrpcStoreFront front(entrance);
+  DaemonLoop daemon_loop(loop, nullptr, {.durable = true});
+  daemon_loop.UseJournal(journal, [](const absl::Status&) {});
+  RpcRouter router(
+      loop, {.access = [&](Rpc, const grpc::CallbackServerContext&) { return &daemon_loop; }});
+  GrpcStoreFront front(router);
   int port = 0;
   grpc::ServerBuilder builder;
   builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
-  builder.RegisterCallbackGenericService(&entrance);
+  builder.RegisterCallbackGenericService(&router);
   const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   const std::unique_ptr<Store::Stub> stub = Store::NewStub(
       grpc::CreateChannel(absl::StrCat("127.0.0.1:", port), grpc::InsecureChannelCredentials()));
   const auto until = [&loop](auto done) { ASSERT_TRUE(test::RunUntil(loop, done)); };
-  driver.Hear(driver.Attach([](const Directive&) {}), [] {
+  daemon_loop.Hear(daemon_loop.Attach([](const Directive&) {}), [] {
     JoinRequest request = RequestFor(1, 1);
     request.session = "session";
     return request;
@@ -573,7 +576,7 @@ TEST(DurableGrpcStoreFrontTest, CallCancelledWhileItsAnswerWaitsForTheDiskHarmsN
     request.set_timeout_ms(3'600'000);
     return stub->Get(&get_context, request, &response);
   });
-  until([&] { return driver.waiting_calls() == 2; });
+  until([&] { return daemon_loop.waiting_calls() == 2; });
   std::future<grpc::Status> set = std::async(std::launch::async, [&] {
     grpc::ClientContext context;
     store::v1::SetRequest request;
@@ -583,7 +586,7 @@ TEST(DurableGrpcStoreFrontTest, CallCancelledWhileItsAnswerWaitsForTheDiskHarmsN
     return stub->Set(&context, request, &response);
   });
   until([&] { return journal.busy(); });
-  EXPECT_EQ(driver.waiting_calls(), 0u);
+  EXPECT_EQ(daemon_loop.waiting_calls(), 0u);
 
   wait_context.TryCancel();
   get_context.TryCancel();
@@ -593,13 +596,13 @@ TEST(DurableGrpcStoreFrontTest, CallCancelledWhileItsAnswerWaitsForTheDiskHarmsN
   until([&] { return ended(wait) && ended(get); });
   EXPECT_EQ(wait.get().error_code(), grpc::StatusCode::CANCELLED);
   EXPECT_EQ(get.get().error_code(), grpc::StatusCode::CANCELLED);
-  // What the server's side of the cancellation posts.
+  // Runs what the server's side of the cancellation has posted.
   loop.restart();
   loop.run_for(std::chrono::milliseconds(100));
   journal.End(absl::OkStatus());
   until([&] { return ended(set); });
   EXPECT_TRUE(set.get().ok());
-  entrance.Close();
+  router.Close();
   front.Close();
   server->Shutdown();
 }

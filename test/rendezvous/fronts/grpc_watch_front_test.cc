@@ -1,4 +1,5 @@
-// The call Watch: who is told what when, to whom a daemon owes nothing, and what cannot disturb it.
+// The call Watch: who receives what when, the limits on what a daemon keeps for a client, and what
+// cannot disturb it.
 #include "rendezvous/fronts/grpc_watch_front.h"
 
 #include <algorithm>
@@ -22,9 +23,9 @@
 #include "absl/strings/str_cat.h"
 #include "proto/rendezvous.grpc.pb.h"
 #include "rendezvous/client/daemon_channel.h"
-#include "rendezvous/client/watch_stream.h"
-#include "rendezvous/core/limits.h"
-#include "rendezvous/server.h"
+#include "rendezvous/core/values/limits.h"
+#include "rendezvous/net/client_stream.h"
+#include "rendezvous/server/server.h"
 #include "rendezvous/wire/wire.h"
 #include "test/rendezvous/support/join_request.h"
 #include "test/support/run_until.h"
@@ -35,7 +36,7 @@ namespace {
 using test::RunUntil;
 using ::testing::HasSubstr;
 
-// Whoever asks and takes nothing of what he is told, until he is made to read once.
+// A client that calls and reads no updates, until Read makes it read one.
 class Deaf final : public grpc::ClientReadReactor<v1::WatchUpdate> {
  public:
   Deaf(boost::asio::io_context& io, std::shared_ptr<grpc::Channel> channel)
@@ -44,7 +45,7 @@ class Deaf final : public grpc::ClientReadReactor<v1::WatchUpdate> {
     AddHold();
     StartCall();
   }
-  // Without that his end of the call does not notice that the other one is over.
+  // Without reading, the client's end of the call does not notice that the other one is over.
   void Read() { StartRead(&update_); }
   void OnReadDone(bool ok) override {
     has_read_ = ok;
@@ -70,9 +71,9 @@ class Deaf final : public grpc::ClientReadReactor<v1::WatchUpdate> {
 
 class GrpcWatchFrontTest : public ::testing::Test {
  protected:
-  // A call, and what it was told.
+  // A call, and the updates it received.
   struct Call {
-    WatchStream* stream = nullptr;
+    ClientStream<void, v1::WatchUpdate>::Owner stream;
     std::deque<v1::WatchUpdate> updates;
     std::optional<grpc::Status> status;
 
@@ -86,9 +87,9 @@ class GrpcWatchFrontTest : public ::testing::Test {
     channel_ = Channel();
   }
   ~GrpcWatchFrontTest() override {
-    for (const auto& call : calls_) Abandon(*call);
+    for (const auto& call : calls_) call->stream.reset();
     server_.reset();
-    // Until gRPC has let go of every stream.
+    // Until gRPC has released every stream.
     io_.restart();
     io_.run();
   }
@@ -99,18 +100,16 @@ class GrpcWatchFrontTest : public ::testing::Test {
 
   Call& Watch(const std::string& run_id = "", std::shared_ptr<grpc::Channel> channel = nullptr) {
     Call& call = *calls_.emplace_back(std::make_unique<Call>());
-    call.stream = new WatchStream(
-        io_, v1::Rendezvous::NewStub(channel == nullptr ? channel_ : std::move(channel)), run_id,
-        {.on_update = [&call](const v1::WatchUpdate& update) { call.updates.push_back(update); },
-         .on_done =
-             [&call](const grpc::Status& status) {
-               call.stream = nullptr;
-               call.status = status;
-             }});
+    call.stream = ClientStream<void, v1::WatchUpdate>::Make(io_);
+    v1::WatchRequest request;
+    request.set_run_id(run_id);
+    v1::Rendezvous::NewStub(channel == nullptr ? channel_ : std::move(channel))
+        ->async()
+        ->Watch(&call.stream->context(), &request, call.stream.get());
+    call.stream->Start(
+        {.on_read = [&call](const v1::WatchUpdate& update) { call.updates.push_back(update); },
+         .on_done = [&call](const grpc::Status& status) { call.status = status; }});
     return call;
-  }
-  static void Abandon(Call& call) {
-    if (call.stream != nullptr) std::exchange(call.stream, nullptr)->Abandon();
   }
   bool Told(const Call& call, std::size_t updates) {
     return RunUntil(io_, [&] { return call.updates.size() >= updates; });
@@ -121,8 +120,8 @@ class GrpcWatchFrontTest : public ::testing::Test {
 
   // An agent of the job, which needs `nodes` nodes.
   AgentId Join(const std::string& run_id, int index = 1, int nodes = 1, std::size_t ballast = 0) {
-    Driver& driver = server_->driver();
-    const AgentId agent = driver.Attach([this, run_id](const Directive& directive) {
+    DaemonLoop& daemon_loop = server_->daemon_loop();
+    const AgentId agent = daemon_loop.Attach([this, run_id](const Directive& directive) {
       if (const auto* const assignment = std::get_if<Assignment>(&directive)) {
         rounds_[run_id] = assignment->id();
       }
@@ -131,16 +130,16 @@ class GrpcWatchFrontTest : public ::testing::Test {
     request.run_id = run_id;
     request.settings.lease = Duration::zero();
     request.node.devices.assign(ballast / 1000, std::string(1000, 'x'));
-    driver.Hear(agent, request);
+    daemon_loop.Hear(agent, request);
     return agent;
   }
   void Fail(AgentId agent, const std::string& run_id) {
     WorkersOutcome outcome{.failure = WorkerFailure{.rank = 0, .what = "exited with code 3"}};
-    server_->driver().Hear(agent, WorkersExited{rounds_[run_id], outcome});
+    server_->daemon_loop().Hear(agent, WorkersExited{rounds_[run_id], outcome});
   }
   void Leave(AgentId agent) {
-    server_->driver().Hear(agent, Goodbye{});
-    server_->driver().Detach(agent);
+    server_->daemon_loop().Hear(agent, Goodbye{});
+    server_->daemon_loop().Detach(agent);
   }
 
   boost::asio::io_context io_;
@@ -186,9 +185,9 @@ TEST_F(GrpcWatchFrontTest, WithoutAChangeItIsSaidThatThereIsNone) {
 // In `muster top` the ranks' steps stood still for ten seconds at a time.
 TEST_F(GrpcWatchFrontTest, HowFarRanksHaveComeIsToldAlthoughNothingHasChanged) {
   const AgentId agent = Join("job");
-  server_->driver().Hear(agent, WorkersStarted{rounds_["job"]});
+  server_->daemon_loop().Hear(agent, WorkersStarted{rounds_["job"]});
   const auto beat = [&](std::int64_t step) {
-    server_->driver().Hear(agent, KeepAlive{.progress = {rounds_["job"], {{.step = step}}}});
+    server_->daemon_loop().Hear(agent, KeepAlive{.progress = {rounds_["job"], {{.step = step}}}});
   };
   beat(12);
   Call& call = Watch("job");
@@ -248,7 +247,7 @@ TEST_F(GrpcWatchFrontTest, WhoComesAfterTheEndIsToldHowItWas) {
   EXPECT_THAT(late.last().ended(0).sentence(), HasSubstr("exited with code 3"));
 }
 
-// The end of the job before it, which had not been told yet, would have been taken for its own.
+// The end of the previous job, not yet sent, would have been taken for that of the new one.
 TEST_F(GrpcWatchFrontTest, JobThatTakesTheNameOfOneThatHasJustEndedIsWatched) {
   Call& all = Watch();
   ASSERT_TRUE(Told(all, 1));
@@ -290,23 +289,23 @@ TEST_F(GrpcWatchFrontTest, DaemonThatEndsTellsWhatIsNewAndThatItEnds) {
   EXPECT_TRUE(RunUntil(io_, [&] { return stopped; }));
 }
 
-// "muster top went on showing what had been, after the leader had stood still."
+// "muster top kept showing outdated state after the leader had been stalled."
 TEST_F(GrpcWatchFrontTest, WhoWatchesADaemonThatLeadsNoLongerIsToldSo) {
   const auto leads = std::make_shared<bool>(true);
-  server_->driver().LeadBy([leads] { return *leads; });
+  server_->daemon_loop().LeadBy([leads] { return *leads; });
   Join("job");
   Call& all = Watch();
   Call& one = Watch("job");
   ASSERT_TRUE(Told(all, 1) && Told(one, 1));
   *leads = false;
-  // Neither what changes is told, nor what is.
+  // Neither changes nor the current state are sent.
   server_->changes().Changed("", {.run_id = "job", .text = "something"});
   Call& late = Watch();
   Call& late_one = Watch("job");
   for (const Call* const call : {&all, &one, &late, &late_one}) {
     ASSERT_TRUE(Over(*call));
     EXPECT_EQ(call->status->error_code(), grpc::StatusCode::UNAVAILABLE);
-    EXPECT_THAT(call->status->error_message(), HasSubstr("this daemon leads no longer"));
+    EXPECT_THAT(call->status->error_message(), HasSubstr("this daemon is no longer the leader"));
   }
   EXPECT_EQ(all.updates.size(), 1u);
   EXPECT_EQ(one.updates.size(), 1u);
@@ -314,10 +313,10 @@ TEST_F(GrpcWatchFrontTest, WhoWatchesADaemonThatLeadsNoLongerIsToldSo) {
   EXPECT_TRUE(late_one.updates.empty());
 }
 
-// His updates, which he did not take, would have been kept for him as long as he liked.
+// The updates that a client did not read would have been kept for as long as it liked.
 TEST_F(GrpcWatchFrontTest, WhoDoesNotReadIsCutOffAndDelaysNobody) {
   Join("large", 1, 1, 60'000);
-  // More than fits into what lies between the two.
+  // More than fits into the buffers between the two.
   for (int i = 2; i < 40; ++i) Join(absl::StrCat("large", i), i, 1, 60'000);
   Deaf deaf(io_, Channel());
   Call& call = Watch();
@@ -326,7 +325,7 @@ TEST_F(GrpcWatchFrontTest, WhoDoesNotReadIsCutOffAndDelaysNobody) {
     Join(absl::StrCat("more", i), 1, 1, 60'000);
     ASSERT_TRUE(Told(call, i + 2));
   }
-  // It is said that nothing has changed later than he has been waited for.
+  // The update that says that nothing has changed comes after the deaf client's time is up.
   ASSERT_TRUE(RunUntil(io_, [&] { return call.last().unchanged(); }));
   deaf.Read();
   ASSERT_TRUE(RunUntil(io_, [&] { return deaf.status().has_value(); }));
@@ -352,10 +351,10 @@ TEST_F(GrpcWatchFrontTest, ACallMayEndAtAnyMoment) {
   for (int i = 0; i < 200; ++i) {
     Call& call = Watch(i % 3 == 0 ? "none" : "");
     const AgentId agent = Join(absl::StrCat("job", i));
-    // So many turns of the loop later.
+    // This many turns of the loop later.
     turns = (turns + 7) % 23;
     for (int turn = 0; turn < turns; ++turn) io_.run_one_for(std::chrono::milliseconds(1));
-    Abandon(call);
+    call.stream.reset();
     Leave(agent);
   }
   Call& call = Watch();
@@ -367,7 +366,7 @@ TEST_F(GrpcWatchFrontTest, ACallMayEndAtAnyMoment) {
 TEST_F(GrpcWatchFrontTest, ServerMayEndWhileCallsComeAndGo) {
   for (int i = 0; i < 50; ++i) {
     Call& call = Watch();
-    if (i % 2 == 0) Abandon(call);
+    if (i % 2 == 0) call.stream.reset();
     io_.poll_one();
   }
   bool stopped = false;
@@ -378,7 +377,7 @@ TEST_F(GrpcWatchFrontTest, ServerMayEndWhileCallsComeAndGo) {
 TEST_F(GrpcWatchFrontTest, ThereAreNoMoreThanTheLimit) {
   std::shared_ptr<grpc::Channel> channel;
   for (std::uint64_t i = 0; i < limits::kWatchers.most; ++i) {
-    // Over one connection there may be no more calls than gRPC takes.
+    // One connection may not have more calls than gRPC allows.
     if (i % 100 == 0) channel = Channel();
     Watch("", channel);
   }
@@ -391,7 +390,7 @@ TEST_F(GrpcWatchFrontTest, ThereAreNoMoreThanTheLimit) {
   EXPECT_EQ(more.status->error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_EQ(more.status->error_message(), "256 calls watch jobs already, which is the limit");
   // There is room once the daemon has heard that one has gone.
-  Abandon(*calls_.front());
+  calls_.front()->stream.reset();
   bool has_room = false;
   for (int tries = 0; tries < 1000 && !has_room; ++tries) {
     Call& next = Watch("", Channel());

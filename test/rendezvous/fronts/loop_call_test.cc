@@ -1,4 +1,4 @@
-// When Muster forgets a call, gRPC must get exactly one answer, so that a server can shut down.
+// When Muster drops a call, gRPC must get exactly one answer, so that a server can shut down.
 #include "rendezvous/fronts/loop_call.h"
 
 #include <gtest/gtest.h>
@@ -42,11 +42,11 @@ class Service final : public grpc::CallbackGenericService {
   const LoopCall::Method method_;
 };
 
-// With requests that are read early, and with such as wait for their turn.
+// With requests that are read early, and with requests that wait for their turn.
 class LoopCallTest : public ::testing::TestWithParam<bool> {
  protected:
-  // Starts a server whose one call is answered by `answer`, and that call; returns once it was
-  // shown.
+  // Starts a server whose single call is answered by `answer`, and that call; returns once the
+  // server has received it.
   std::future<grpc::Status> Call(Answer answer) {
     service_ = std::make_unique<Service>(*shared_, std::move(answer));
     int port = 0;
@@ -78,8 +78,9 @@ class LoopCallTest : public ::testing::TestWithParam<bool> {
   std::unique_ptr<LoopCall::Shared> shared_{new LoopCall::Shared{
       .loop = *loop_,
       .early = std::make_shared<EarlyReads>(GetParam() ? 1 : 0),
-      .turns = ReadTurns(*loop_, {.at_once = 1, .of_host = 1, .patience = std::chrono::hours(1)}),
-      .untaken = UntakenAnswers(*loop_, {.bytes = 1 << 20, .answers = 1}, [](const Peer&) {})}};
+      .turns =
+          ReadScheduler(*loop_, {.at_once = 1, .of_host = 1, .patience = std::chrono::hours(1)}),
+      .untaken = UnreadResponses(*loop_, {.bytes = 1 << 20, .answers = 1}, [](const Peer&) {})}};
   std::unique_ptr<Service> service_;
   std::unique_ptr<grpc::Server> server_;
 };

@@ -1,4 +1,4 @@
-#include "rendezvous/fronts/tcpstore_allow_list.h"
+#include "rendezvous/fronts/tcpstore_server.h"
 
 #include <gtest/gtest.h>
 

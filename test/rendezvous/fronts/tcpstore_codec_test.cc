@@ -1,5 +1,5 @@
-// The bytes of every version of the protocol, split in every way.
-#include "rendezvous/fronts/tcpstore_codec.h"
+// The bytes of every version of the protocol, split at every position.
+#include "rendezvous/wire/tcpstore_codec.h"
 
 #include <string>
 #include <string_view>
@@ -40,7 +40,7 @@ std::string Shown(const TcpStoreRequest& request) {
   return request.legacy ? absl::StrCat("legacy ", text) : text;
 }
 
-// One connection. What it decodes is logged, with "broken: why" and "grace" among it.
+// One connection. Logs what it decodes, with "broken: why" and "grace".
 class Connection {
  public:
   explicit Connection(DialectHint& hint, const TcpStoreDecodeLimits& limits = {})
@@ -87,7 +87,7 @@ struct Example {
 
 const std::string kBinary("\0\xff\x80", 3);
 
-// The requests that all dialects have, with the numbers of 2.2 less `less`.
+// The requests common to all dialects, with the numbers of 2.2 less `less`.
 std::vector<Example> CommonExamples(int less) {
   const auto op = [less](std::uint8_t number) {
     return Op(static_cast<std::uint8_t>(number - less));
@@ -148,7 +148,7 @@ std::vector<Example> V22Examples() {
   return examples;
 }
 
-// A dialect, the bytes with which a connection begins, and its requests.
+// A dialect, the first bytes of a connection, and its requests.
 struct DialectCase {
   std::string name;
   std::string begin;
@@ -357,14 +357,14 @@ TEST_F(TcpStoreCodecTest, LengthsBeyondTheLimitBreakBeforeAByteIsKept) {
         ElementsAre(absl::StrCat("broken: a key has ", length, " bytes, the limit is 8192")));
     EXPECT_LT(connection.decoder().buffered(), 64u);
   }
-  for (const std::uint64_t length : {(std::uint64_t{8} << 20) + 1, ~std::uint64_t{0}}) {
+  for (const std::uint64_t length : {(std::uint64_t{256} << 20) + 1, ~std::uint64_t{0}}) {
     for (const std::string& before :
          {Op(opcode::kSet) + String("k"), Op(opcode::kCompareSet) + String("k") + String("v"),
           Op(opcode::kMultiSet) + Number(2) + String("k") + String("v") + String("l")}) {
       Connection connection(hint_);
       EXPECT_THAT(connection.Feed(Hello() + before + Raw(length)),
                   ElementsAre(absl::StrCat("broken: a value has ", length,
-                                           " bytes, the limit is 8388608")));
+                                           " bytes, the limit is 268435456")));
       EXPECT_LT(connection.decoder().buffered(), 64u);
     }
   }

@@ -55,33 +55,33 @@ LoopbackListener ListenOnLoopback(bool v6) {
   return listener;
 }
 
-Peer::Peer(boost::asio::io_context& io, std::uint16_t port, bool v6)
+StorePeer::StorePeer(boost::asio::io_context& io, std::uint16_t port, bool v6)
     : io_(io), fd_(socket(v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
   Address address = Loopback(v6, false, port);
   if (connect(fd_, address.get(), address.size) != 0) std::abort();
-  // As c10d's clients do: each Send is there at once.
+  // As c10d's clients do: each Send arrives at once.
   const int on = 1;
   setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
-Peer::~Peer() {
+StorePeer::~StorePeer() {
   if (fd_ >= 0) close(fd_);
 }
 
-Peer::Peer(Peer&& other) noexcept
+StorePeer::StorePeer(StorePeer&& other) noexcept
     : io_(other.io_),
       fd_(std::exchange(other.fd_, -1)),
       received_(std::move(other.received_)),
       ended_(other.ended_) {}
 
-void Peer::Send(std::string_view bytes) {
+void StorePeer::Send(std::string_view bytes) {
   (void)RunUntil(io_, [&] {
     bytes.remove_prefix(SendSome(bytes));
     return bytes.empty() || ended_;
   });
 }
 
-std::size_t Peer::SendSome(std::string_view bytes) {
+std::size_t StorePeer::SendSome(std::string_view bytes) {
   std::size_t sent = 0;
   while (sent < bytes.size()) {
     const ssize_t count =
@@ -95,11 +95,11 @@ std::size_t Peer::SendSome(std::string_view bytes) {
   return sent;
 }
 
-void Peer::EndSending() {
+void StorePeer::EndSending() {
   shutdown(fd_, SHUT_WR);
 }
 
-std::string Peer::Receive(std::size_t count) {
+std::string StorePeer::Receive(std::size_t count) {
   (void)RunUntil(io_, [&] {
     Read();
     return received_.size() >= count || ended_;
@@ -109,19 +109,19 @@ std::string Peer::Receive(std::size_t count) {
   return bytes;
 }
 
-bool Peer::Exchange(std::string_view request, std::string_view reply) {
+bool StorePeer::Exchange(std::string_view request, std::string_view reply) {
   Send(request);
   return Receive(reply.size()) == reply;
 }
 
-bool Peer::IsClosed() {
+bool StorePeer::IsClosed() {
   return RunUntil(io_, [&] {
     Read();
     return ended_;
   });
 }
 
-void Peer::Read() {
+void StorePeer::Read() {
   std::vector<char> buffer(64 << 10);
   while (!ended_) {
     const ssize_t count = recv(fd_, buffer.data(), buffer.size(), MSG_DONTWAIT);

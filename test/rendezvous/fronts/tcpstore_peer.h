@@ -19,14 +19,14 @@ LoopbackListener ListenOnLoopback(bool v6 = false);
 
 // The client's end of a connection. Never blocks, except to connect, for which the server's loop
 // need not run.
-class Peer {
+class StorePeer {
  public:
   // Connects to 127.0.0.1, or with `v6` to ::1.
-  Peer(boost::asio::io_context& io, std::uint16_t port, bool v6 = false);
-  ~Peer();
-  Peer(Peer&& other) noexcept;
-  Peer(const Peer&) = delete;
-  Peer& operator=(const Peer&) = delete;
+  StorePeer(boost::asio::io_context& io, std::uint16_t port, bool v6 = false);
+  ~StorePeer();
+  StorePeer(StorePeer&& other) noexcept;
+  StorePeer(const StorePeer&) = delete;
+  StorePeer& operator=(const StorePeer&) = delete;
 
   // Sends all bytes; runs the loop while the kernel would block.
   void Send(std::string_view bytes);

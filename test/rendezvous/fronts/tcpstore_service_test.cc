@@ -47,6 +47,7 @@ class TcpStoreServiceTest : public ::testing::Test {
         if (absl::Status status = test_.service_.Apply(*this, request); !status.ok()) {
           return absl::StrCat("closed: ", status.message());
         }
+        if (has_begun()) return Received();
       }
     }
 
@@ -151,6 +152,33 @@ TEST_F(TcpStoreServiceTest, SeveralAreSetAtOnce) {
             String("2"));
 }
 
+// One WAIT for 100,000 keys blocked the store for a second, and with it all its clients.
+TEST_F(TcpStoreServiceTest, WaitForThousandsIsTakenInPartsAndOthersHaveTheirTurn) {
+  constexpr int kKeys = 3000;
+  std::vector<std::string> keys;
+  for (int i = 0; i < kKeys; ++i) keys.push_back(absl::StrCat("key", i));
+  const std::string request = Wait(keys);
+  // In two pieces, so that the decoder stores its bytes.
+  for (const bool has_one_that_is_late : {false, true}) {
+    Client waiter(*this), other(*this);
+    EXPECT_EQ(waiter.Ask(request.substr(0, 100)), "");
+    EXPECT_EQ(waiter.Ask(request.substr(100)), "");
+    int parts = 1;
+    for (; waiter.has_begun(); ++parts) {
+      // A key that exists already, or is created meanwhile, counts.
+      EXPECT_EQ(other.Ask(Set(keys[0], "") + Op(opcode::kDeleteKey) + String(keys[0])), Number(1));
+      EXPECT_TRUE(service_.Continue(waiter).ok());
+    }
+    EXPECT_EQ(parts, 3);
+    EXPECT_EQ(waiter.Received(), "");
+    for (int i = 1; i < kKeys - (has_one_that_is_late ? 1 : 0); ++i) other.Ask(Set(keys[i], ""));
+    EXPECT_EQ(waiter.pushes, has_one_that_is_late ? 0 : 1);
+    if (has_one_that_is_late) waiter.Leave();
+    EXPECT_EQ(waiter.Received(), has_one_that_is_late ? "" : Op(kStopWaiting));
+    for (const std::string& key : keys) other.Ask(Op(opcode::kDeleteKey) + String(key));
+  }
+}
+
 TEST_F(TcpStoreServiceTest, WaitForNothingOrForWhatIsThereIsAnsweredAtOnce) {
   Client client(*this);
   EXPECT_EQ(client.Ask(Wait({}) + Check({})), kStopped + Op(kReady));
@@ -234,7 +262,7 @@ TEST_F(TcpStoreServiceTest, LegacyClientThatGoesOnHasGivenUpItsWait) {
   other.Ask(Set("k", "v"));
   EXPECT_EQ(waiter.Received(), "");
   EXPECT_EQ(waiter.Ask(Op(2) + String("k")), String("v"));
-  // Also when the other request is what would have woken it.
+  // Also if the other request is the one that would have woken it.
   waiter.Ask(Op(5) + Strings({"own"}));
   EXPECT_EQ(waiter.Ask(Op(0) + String("own") + String("")), "");
 }

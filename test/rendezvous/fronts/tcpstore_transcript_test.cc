@@ -19,10 +19,10 @@ class TcpStoreTranscriptTest : public ::testing::Test {
  protected:
   TcpStoreTranscriptTest() { EXPECT_TRUE(server_.Serve(listener_.fd).ok()); }
 
-  Peer Connect() { return Peer(io_, listener_.port); }
+  StorePeer Connect() { return StorePeer(io_, listener_.port); }
 
-  // Sends each in a segment of its own.
-  void Send(Peer& peer, const std::vector<std::string>& segments) {
+  // Sends each in a separate segment.
+  void Send(StorePeer& peer, const std::vector<std::string>& segments) {
     for (const std::string& segment : segments) {
       peer.Send(segment);
       io_.restart();
@@ -30,11 +30,11 @@ class TcpStoreTranscriptTest : public ::testing::Test {
     }
   }
   // As 1.13 does: the opcode alone, then the rest.
-  void SendApart(Peer& peer, const std::string& request) {
+  void SendApart(StorePeer& peer, const std::string& request) {
     Send(peer, {request.substr(0, 1), request.substr(1)});
   }
-  // Nothing has come but what was received: the reply to this is the next thing that comes.
-  static void ExpectNothingElse(Peer& peer, std::uint8_t check) {
+  // Nothing else has arrived: the reply to this is the next thing received.
+  static void ExpectNothingElse(StorePeer& peer, std::uint8_t check) {
     EXPECT_TRUE(peer.Exchange(Op(check) + Strings({"no such key"}), Op(1)));
   }
 
@@ -43,7 +43,7 @@ class TcpStoreTranscriptTest : public ::testing::Test {
   TcpStoreServer server_{io_};
 };
 
-// A sockaddr_in and what was on gloo's stack, in 136 bytes.
+// A sockaddr_in and the uninitialized rest of gloo's stack, in 136 bytes.
 std::string Blob(std::string_view address) {
   return Hex(address) + std::string(96, '\x5a') + std::string(32, '\xff');
 }
@@ -57,17 +57,17 @@ TEST_F(TcpStoreTranscriptTest, TwoRanksOf1x) {
   const std::string sequence = job + "0/SEQ_NUM_STORE_KEY";
   ASSERT_EQ(blob0.size(), 136u);
 
-  Peer c2 = Connect();
+  StorePeer c2 = Connect();
   SendApart(c2, Hex("03 05 00 00 00 00 00 00 00 69 6e 69 74 2f 01 00 00 00 00 00 00 00"));
   EXPECT_EQ(c2.Receive(8), Hex("01 00 00 00 00 00 00 00"));
-  Peer c3 = Connect();  // for callbacks; silent for the whole job
+  StorePeer c3 = Connect();  // for callbacks; silent for the whole job
   SendApart(c2, Op(0) + String(job + "0/0/rank_1") + hostname);
   SendApart(c2, Op(5) + Strings({job + "0/0/rank_0"}));
 
-  Peer c4 = Connect();
+  StorePeer c4 = Connect();
   SendApart(c4, Op(3) + String("init/") + Number(1));
   EXPECT_EQ(c4.Receive(8), Number(2));
-  Peer c5 = Connect();
+  StorePeer c5 = Connect();
   SendApart(c4, Op(0) + String(job + "0/0/rank_0") + hostname);
   EXPECT_EQ(c2.Receive(1), kStopped);
   SendApart(c2, Op(2) + String(job + "0/0/rank_0"));
@@ -108,7 +108,7 @@ TEST_F(TcpStoreTranscriptTest, TwoRanksOf26) {
       Raw(std::uint64_t{2}) + "vm" + Raw(std::uint64_t{136}) + std::string(152, '\xa5');
   ASSERT_EQ(value.size(), 170u);
 
-  Peer c1 = Connect();
+  StorePeer c1 = Connect();
   Send(c1, {Hex("00 ce f7 85 3c"), Hex("0d a3 61 00 00")});
   EXPECT_EQ(c1.Receive(4), Hex("a3 61 00 00"));
   Send(c1, {Hex("04 05 00 00 00 00 00 00 00 69 6e 69 74 2f 01 00 00 00 00 00 00 00")});
@@ -116,7 +116,7 @@ TEST_F(TcpStoreTranscriptTest, TwoRanksOf26) {
   Send(c1, {Op(1) + key1 + String(value)});
   Send(c1, {Op(6) + Hex("01 00 00 00 00 00 00 00") + key0});
 
-  Peer c2 = Connect();
+  StorePeer c2 = Connect();
   Send(c2, {Hex("00 ce f7 85 3c"), Hex("0d a2 61 00 00")});
   EXPECT_EQ(c2.Receive(4), Hex("a2 61 00 00"));
   Send(c2, {Op(4) + String("init/") + Number(1)});
@@ -132,7 +132,7 @@ TEST_F(TcpStoreTranscriptTest, TwoRanksOf26) {
 }
 
 TEST_F(TcpStoreTranscriptTest, TwoRanksOf21) {
-  Peer a = Connect(), b = Connect();
+  StorePeer a = Connect(), b = Connect();
   EXPECT_TRUE(a.Exchange(Op(3) + String("init/") + Number(1), Number(1)));
   EXPECT_TRUE(b.Exchange(Op(3) + String("init/") + Number(1), Number(2)));
   // A wait that times out, and one that does not.
@@ -152,7 +152,7 @@ TEST_F(TcpStoreTranscriptTest, TwoRanksOf21) {
 }
 
 TEST_F(TcpStoreTranscriptTest, OldestAndNewestShareAPort) {
-  Peer oldest = Connect(), newest = Connect();
+  StorePeer oldest = Connect(), newest = Connect();
   SendApart(oldest, Op(5) + Strings({"/k"}));
   newest.Send(Hello() + Op(opcode::kSet) + String("/k") + String("from 2.14"));
   EXPECT_EQ(oldest.Receive(1), kStopped);
@@ -162,9 +162,9 @@ TEST_F(TcpStoreTranscriptTest, OldestAndNewestShareAPort) {
   EXPECT_TRUE(newest.Exchange(Op(opcode::kGet) + String("/l"), String("from 1.13")));
 }
 
-// delete_key() of 1.13 has nothing behind its key; the server must not wait for more for ever.
+// delete_key() of 1.13 sends nothing after its key; the server must not wait for more forever.
 TEST_F(TcpStoreTranscriptTest, DeleteOf1xIsAnsweredThoughItMightBeAnAppend) {
-  Peer client = Connect();
+  StorePeer client = Connect();
   SendApart(client, Op(0) + String("/k") + String("v"));
   SendApart(client, Op(8) + String("/k"));
   EXPECT_EQ(client.Receive(8), Number(1));
@@ -173,7 +173,7 @@ TEST_F(TcpStoreTranscriptTest, DeleteOf1xIsAnsweredThoughItMightBeAnAppend) {
 }
 
 TEST_F(TcpStoreTranscriptTest, AppendOf21MayComeInTwoSegments) {
-  Peer client = Connect();
+  StorePeer client = Connect();
   Send(client, {Op(6)});
   EXPECT_EQ(client.Receive(8), Number(0));
   Send(client, {Op(8) + String("/log"), String("text")});
@@ -181,7 +181,7 @@ TEST_F(TcpStoreTranscriptTest, AppendOf21MayComeInTwoSegments) {
 }
 
 TEST_F(TcpStoreTranscriptTest, CallbackConnectionOf1xIsToldOfChanges) {
-  Peer callback = Connect(), main = Connect();
+  StorePeer callback = Connect(), main = Connect();
   SendApart(callback, Op(7) + String("/k"));
   EXPECT_EQ(callback.Receive(1), Op(3));
   SendApart(main, Op(0) + String("/k") + String("new"));
@@ -190,7 +190,7 @@ TEST_F(TcpStoreTranscriptTest, CallbackConnectionOf1xIsToldOfChanges) {
 }
 
 TEST_F(TcpStoreTranscriptTest, ConversationMayComeByteByByte) {
-  Peer client = Connect();
+  StorePeer client = Connect();
   const std::string bytes = Hello() + Op(opcode::kSet) + String("/k") + String("value") +
                             Op(opcode::kWait) + Strings({"/k"}) + Op(opcode::kGet) + String("/k") +
                             Op(opcode::kCancelWait) + Op(opcode::kPing) + "ping";

@@ -1,6 +1,6 @@
 // Streams: who is told what is published, and what becomes of those that do not read. What is asked
 // and answered once is tested with /healthz (test/launcher/agent/health_server_test.cc).
-#include "rendezvous/http/http_server.h"
+#include "rendezvous/net/http_server.h"
 
 #include <malloc.h>
 
@@ -120,6 +120,51 @@ TEST_F(HttpStreamTest, AnswerMayComeLater) {
   EXPECT_TRUE(held_.expired());
 }
 
+// A process without a token kept 64 of 100 readers out, behind a proxy: it connected, said nothing,
+// and did so again whenever it was dropped.
+TEST_F(HttpStreamTest, WhoHasAskedIsServedHoweverManyHaveNot) {
+  const auto waits = Ask("/later");
+  ASSERT_TRUE(test::RunUntil(io_, [&] { return reply_ != nullptr; }));
+  const auto connect = [&](const std::string& says) {
+    auto stranger = std::make_unique<Reader>(io_);
+    stranger->socket.connect({boost::asio::ip::make_address("127.0.0.1"), server_->port()});
+    stranger->socket.non_blocking(true);
+    stranger->socket.send(boost::asio::buffer(says));
+    return stranger;
+  };
+  std::vector<std::unique_ptr<Reader>> strangers;
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 0; i < 100; ++i) strangers.push_back(connect(i % 2 == 0 ? "" : "GET / HTT"));
+    for (int i = 0; i < 10; ++i) {
+      const auto reader = Ask("/gone", "127.0.0.1");
+      EXPECT_TRUE(test::RunUntil(io_, [&] { return reader->Read().ends_with("now\n"); }));
+      strangers.push_back(connect(""));
+    }
+    strangers.clear();
+  }
+  EXPECT_FALSE(held_.expired());
+  reply_({.status = 200, .body = "here\n", .headers = {}});
+  EXPECT_TRUE(test::RunUntil(io_, [&] { return waits->Read().ends_with("here\n"); }));
+}
+
+TEST_F(HttpStreamTest, WhoWaitsForAnAnswerNeverMakesRoom) {
+  std::vector<HttpAnswer::Reply> replies;
+  std::vector<std::unique_ptr<Reader>> all;
+  while (replies.size() < 64) {
+    reply_ = nullptr;
+    all.push_back(Ask("/later"));
+    ASSERT_TRUE(test::RunUntil(io_, [&] { return reply_ != nullptr; }));
+    replies.push_back(reply_);
+  }
+  const auto one_more = Ask("/later");
+  ASSERT_TRUE(test::RunUntil(io_, [&] { return (one_more->Read(), one_more->ended); }));
+  EXPECT_EQ(one_more->text, "");
+  for (const auto& reply : replies) reply({.status = 200, .body = "here\n", .headers = {}});
+  for (const auto& reader : all) {
+    EXPECT_TRUE(test::RunUntil(io_, [&] { return reader->Read().ends_with("here\n"); }));
+  }
+}
+
 TEST_F(HttpStreamTest, AnswerThatDoesNotComeIsNotWaitedForLong) {
   const auto asks = Ask("/later");
   ASSERT_TRUE(test::RunUntil(io_, [&] { return asks->Read().starts_with("HTTP/1.1 504 "); }));
@@ -189,7 +234,7 @@ TEST_F(HttpStreamTest, AnswerThatHasGoneOutTakesNoMemory) {
     readers.push_back(Watch("/large"));
     std::string().swap(readers.back()->text);
   }
-  // Who is told what was published has his answer behind him.
+  // A client that is told what was published has been sent its whole answer.
   Publish("/large", "news\n");
   for (const auto& reader : readers) {
     ASSERT_TRUE(test::RunUntil(io_, [&] { return reader->Read().ends_with("news\n"); }));

@@ -13,27 +13,27 @@
 namespace muster::rendezvous {
 namespace {
 
-using CertificatePtr = std::unique_ptr<X509, decltype(&X509_free)>;
+using X509Ptr = std::unique_ptr<X509, decltype(&X509_free)>;
 
 Token TokenOf(char digit) {
   return *Token::Parse(std::string(64, digit));
 }
 
-CertificatePtr Read(const std::string& pem) {
+X509Ptr Read(const std::string& pem) {
   BIO* const bio = BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size()));
-  CertificatePtr certificate(PEM_read_bio_X509(bio, nullptr, nullptr, nullptr), X509_free);
+  X509Ptr certificate(PEM_read_bio_X509(bio, nullptr, nullptr, nullptr), X509_free);
   BIO_free(bio);
   return certificate;
 }
 
-// What OpenSSL says of the identity at that time when it is shown for `purpose` to somebody who
-// trusts `root` alone: "ok" or why not.
+// OpenSSL's verdict about the identity at that time, shown for `purpose` to a peer that trusts only
+// `root`: "ok" or why not.
 std::string Verify(const Identity& identity, const std::string& root, absl::Time when,
                    int purpose) {
   X509_STORE* const store = X509_STORE_new();
   X509_STORE_add_cert(store, Read(root).get());
   X509_STORE_CTX* const context = X509_STORE_CTX_new();
-  const CertificatePtr leaf = Read(identity.certificate);
+  const X509Ptr leaf = Read(identity.certificate);
   X509_STORE_CTX_init(context, store, leaf.get(), nullptr);
   X509_STORE_CTX_set_purpose(context, purpose);
   X509_STORE_CTX_set_flags(context, X509_V_FLAG_X509_STRICT);
@@ -53,9 +53,9 @@ TEST(AuthorityTest, FollowsFromTheTokenAlone) {
   EXPECT_NE(one.certificate(), other.certificate());
 }
 
-// By other means: `openssl kdf -keylen 32 -kdfopt digest:SHA256 -kdfopt hexkey:0001...1f -kdfopt
-// info:"muster authority v1" HKDF` gives the private key, `openssl pkey` its public one, and
-// sha256sum the name. What a release derives must be what the next one derives.
+// Computed by other means: `openssl kdf -keylen 32 -kdfopt digest:SHA256 -kdfopt hexkey:0001...1f
+// -kdfopt info:"muster authority v1" HKDF` gives the private key, `openssl pkey` its public one,
+// and sha256sum the name. What a release derives must be what the next one derives.
 TEST(AuthorityTest, DerivesWhatOpensslsCommandsDerive) {
   const auto token =
       Token::Parse("000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f");
@@ -116,7 +116,7 @@ TEST(AuthorityTest, ACertificateSaysWhatItsHolderIs) {
             0);
 }
 
-// As X509_set_pubkey has it, which nodes of an older Muster use.
+// As made by X509_set_pubkey, which nodes of an older Muster use.
 TEST(AuthorityTest, ItsCertificateIsWhatOpensslsOwnFunctionsMake) {
   const auto token =
       Token::Parse("000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f");
@@ -142,7 +142,7 @@ TEST(AuthorityTest, KeysAreWrittenAsOpensslsOwnFunctionsWriteThem) {
   char* data = nullptr;
   const long size = BIO_get_mem_data(out, &data);
   EXPECT_EQ(identity.key, std::string(data, static_cast<std::size_t>(size)));
-  // It is the certificate's.
+  // The key matches the certificate.
   EXPECT_EQ(X509_check_private_key(Read(identity.certificate).get(), key), 1);
   BIO_free(out);
   EVP_PKEY_free(key);

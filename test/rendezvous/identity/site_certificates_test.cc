@@ -27,7 +27,7 @@ class SiteCertificatesTest : public testing::Test {
 
   std::string Path(const std::string& name) const { return dir_.Path(name); }
   void Write(const std::string& name, const std::string& text) {
-    // As programs do that renew certificates: another file of the same name.
+    // Like programs that renew certificates: another file of the same name.
     std::ofstream(Path(name + ".new")) << text;
     chmod(Path(name + ".new").c_str(), 0600);
     std::filesystem::rename(Path(name + ".new"), Path(name));
@@ -55,7 +55,7 @@ TEST_F(SiteCertificatesTest, AreReadAgainWhenTheFilesHaveChanged) {
   EXPECT_EQ(site->Now(), before);
   EXPECT_EQ(before->roots, site_.certificate());
   const auto next = site_.Issue("IP:127.0.0.2");
-  // One file after the other: between the two the key is not the certificate's.
+  // One file after the other: in between, the key does not match the certificate.
   Write("cert", next.certificate);
   EXPECT_EQ(site->Now(), before);
   EXPECT_EQ(site->Now(), before);
@@ -86,31 +86,82 @@ TEST_F(SiteCertificatesTest, EachMistakeIsOneSentenceThatNamesTheFile) {
   EXPECT_THAT(Problem(), HasSubstr("it is not valid before 2096-10-02 07:06 UTC"));
   const SiteAuthority other("other");
   WriteAll(other.Issue("DNS:a"));
-  EXPECT_THAT(Problem(), HasSubstr("no authority in " + Path("ca") + " answers for it ("));
+  EXPECT_THAT(Problem(), HasSubstr("no authority in " + Path("ca") + " has issued it ("));
   WriteAll(site_.Issue("DNS:a"));
   chmod(Path("key").c_str(), 0644);
   EXPECT_THAT(Problem(), HasSubstr("read TLS key " + Path("key") + ": other users can read"));
   Write("key", "no key");
-  EXPECT_THAT(Problem(), HasSubstr("it holds no private key in PEM"));
+  EXPECT_THAT(Problem(), HasSubstr("it holds no unencrypted PEM private key"));
   Write("cert", "no certificate");
-  EXPECT_THAT(Problem(), HasSubstr("it holds no certificate in PEM"));
+  EXPECT_THAT(Problem(), HasSubstr("it holds no PEM certificate"));
   Write("ca", "");
   EXPECT_THAT(Problem(),
-              HasSubstr("read TLS authority " + Path("ca") + ": it holds no certificate"));
+              HasSubstr("read TLS authority " + Path("ca") + ": it holds no PEM certificate"));
   std::filesystem::remove(Path("ca"));
   EXPECT_THAT(Problem(), HasSubstr("No such file or directory"));
   ASSERT_EQ(mkfifo(Path("ca").c_str(), 0600), 0);
   EXPECT_THAT(Problem(), HasSubstr("it is not a regular file"));
 }
 
-// A password would be asked for on the terminal of whoever starts a daemon, and of nobody in a
-// unit.
+// The daemon started with such certificates, and nodes were told that they had expired, or "Socket
+// closed".
+TEST_F(SiteCertificatesTest, WhatTheOtherEndWouldRefuseIsRefusedWhenItIsRead) {
+  const auto fresh = [] { return EVP_PKEY_Q_keygen(nullptr, nullptr, "ED25519"); };
+  const auto problem = [&](EVP_PKEY* key, const SiteAuthority::Extensions& extensions,
+                           CertificateUse use) {
+    WriteAll(site_.Issue(key, "DNS:a", extensions));
+    return std::string(SiteCertificates::Load(Files(), {}, use).status().message());
+  };
+  const SiteAuthority::Extensions client = {{NID_ext_key_usage, "clientAuth"}},
+                                  server = {{NID_ext_key_usage, "serverAuth"}},
+                                  both = {{NID_ext_key_usage, "serverAuth,clientAuth"}},
+                                  no_signature = {{NID_key_usage, "critical,keyCertSign"}},
+                                  exchange = {{NID_key_usage, "keyEncipherment,keyAgreement"}};
+  using enum CertificateUse;
+  for (const CertificateUse use : {kServer, kClient}) {
+    EXPECT_EQ(problem(fresh(), {}, use), "");
+    EXPECT_EQ(problem(fresh(), both, use), "");
+    EXPECT_THAT(problem(fresh(), no_signature, use), HasSubstr("digitalSignature"));
+    EXPECT_THAT(problem(fresh(), exchange, use), HasSubstr("digitalSignature"));
+    const std::size_t bits = 1024;
+    EXPECT_THAT(problem(EVP_PKEY_Q_keygen(nullptr, nullptr, "RSA", bits), {}, use),
+                HasSubstr("it has a key of 1024 bits, which is too weak for TLS; have one issued"));
+  }
+  EXPECT_EQ(problem(fresh(), server, kServer), "");
+  EXPECT_EQ(problem(fresh(), client, kClient), "");
+  EXPECT_EQ(problem(fresh(), client, kServer),
+            "read TLS certificate " + Path("cert") +
+                ": it is not a server certificate: its key usage must include digitalSignature "
+                "and its extended key usage serverAuth, if present; have a matching one issued");
+  EXPECT_THAT(problem(fresh(), server, kClient), HasSubstr("it is not a client certificate"));
+}
+
+// An agent is a client, and may become the host of the rendezvous.
+TEST_F(SiteCertificatesTest, OneThatIsShownForAnotherUseAsWellIsLookedAtForBothFromThenOn) {
+  const auto issue = [&](const char* usage) {
+    return site_.Issue(EVP_PKEY_Q_keygen(nullptr, nullptr, "ED25519"), "DNS:a",
+                       {{NID_ext_key_usage, usage}});
+  };
+  WriteAll(issue("clientAuth"));
+  const auto one = SiteCertificates::Load(Files());
+  ASSERT_TRUE(one.ok()) << one.status();
+  EXPECT_THAT(std::string(one->UseFor(CertificateUse::kServer).message()),
+              HasSubstr("it is not a server certificate"));
+  WriteAll(issue("clientAuth,serverAuth"));
+  const auto before = one->Now();
+  EXPECT_TRUE(one->UseFor(CertificateUse::kServer).ok());
+  WriteAll(issue("clientAuth"));
+  EXPECT_EQ(one->Now(), before);
+}
+
+// OpenSSL would ask for a password on the terminal of the user who starts a daemon; in a systemd
+// unit there is none.
 TEST_F(SiteCertificatesTest, AKeyWithAPasswordIsRefused) {
   Write("key",
         "-----BEGIN ENCRYPTED PRIVATE KEY-----\n"
         "MIGbMFcGCSqGSIb3DQEFDTBKMCkGCSqGSIb3DQEFDDAcBAg5oP3dQ3y0CgICCAAw\n"
         "-----END ENCRYPTED PRIVATE KEY-----\n");
-  EXPECT_THAT(Problem(), HasSubstr("that needs no password"));
+  EXPECT_THAT(Problem(), HasSubstr("it holds no unencrypted PEM private key"));
 }
 
 TEST_F(SiteCertificatesTest, OneThatExpiresWhileTheProcessRunsIsTold) {

@@ -1,4 +1,4 @@
-#include "rendezvous/identity/token_file.h"
+#include "rendezvous/identity/token.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <mutex>
 #include <set>
 #include <string>
 #include <thread>
@@ -23,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Where other users come, too: below the folder of Bazel's tests they do not.
+// A folder that other users can reach, unlike the folder of Bazel's tests.
 struct OpenFolder {
   OpenFolder() {
     if (mkdtemp(folder.data()) == nullptr || chmod(folder.c_str(), 0755) != 0) std::abort();
@@ -88,9 +89,8 @@ TEST_F(TokenFileTest, OneThatOthersCanReadOrChangeIsRefused) {
   const std::string text = Token::Random().Text();
   for (const mode_t mode : {0640, 0604, 0620, 0602, 0644, 0666}) {
     dir_.Write("token", text, mode);
-    EXPECT_TRUE(absl::StrContains(Problem("token"),
-                                  "other users can read or change it; if none "
-                                  "has, `chmod 600 "))
+    EXPECT_TRUE(absl::StrContains(
+        Problem("token"), "other users can read or change it; if none has, run `chmod 600 "))
         << mode << ": " << Problem("token");
   }
   dir_.Write("token", text, 0400);
@@ -102,11 +102,11 @@ TEST_F(TokenFileTest, AnotherUsersIsRefused) {
   if (chown(Path("token").c_str(), 12345, 12345) != 0) {
     GTEST_SKIP() << "only root can give a file away, and not in a sandbox";
   }
-  EXPECT_TRUE(absl::StrContains(Problem("token"), "it belongs to the user with id 12345"))
+  EXPECT_TRUE(absl::StrContains(Problem("token"), "it is owned by user id 12345"))
       << Problem("token");
 }
 
-// A pod with runAsUser and fsGroup could not read the token that Kubernetes had given it.
+// A pod with runAsUser and fsGroup could not read the token that Kubernetes had mounted for it.
 TEST_F(TokenFileTest, RootMayLendItsFileToAGroup) {
   constexpr gid_t kGroup = 12346;
   const OpenFolder shared;
@@ -114,7 +114,7 @@ TEST_F(TokenFileTest, RootMayLendItsFileToAGroup) {
   if (chown(shared.path.c_str(), 0, kGroup) != 0) {
     GTEST_SKIP() << "only root can give a file away, and not in a sandbox";
   }
-  // As user 12345: of that group, and of another.
+  // As user 12345: in that group, and in another.
   const auto can_read = [&](mode_t mode, gid_t group) {
     EXPECT_EQ(chmod(shared.path.c_str(), mode), 0);
     EXPECT_EQ(setegid(group) | seteuid(12345), 0);
@@ -159,7 +159,7 @@ TEST_F(TokenFileTest, ADescriptorIsReadToItsEndAndClosed) {
   ASSERT_EQ(pipe(ends), 0);
   const std::string text = token.Text();
   std::thread writer([&] {
-    // In two parts, as a pipe may give it.
+    // In two parts, as may happen with a pipe.
     EXPECT_EQ(write(ends[1], text.data(), 10), 10);
     EXPECT_EQ(write(ends[1], text.data() + 10, text.size() - 10),
               static_cast<ssize_t>(text.size() - 10));
@@ -198,16 +198,14 @@ TEST_F(TokenFileTest, WhereNoneCanBeMadeTheFileIsNamed) {
 
 TEST_F(TokenFileTest, TheFormerTokenHasALineOfItsOwn) {
   const TokenFile file{.token = Token::Random(),
-                       .former = Token::Random(),
-                       .former_until = absl::FromUnixSeconds(1'800'000'000)};
+                       .former = {{Token::Random(), absl::FromUnixSeconds(1'800'000'000)}}};
   const std::string text = file.Text();
   EXPECT_TRUE(absl::EndsWith(text, " until 2027-01-15T08:00:00Z\n")) << text;
   const auto read = TokenFile::Parse(text);
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(read->token, file.token);
   EXPECT_EQ(read->former, file.former);
-  EXPECT_EQ(read->former_until, file.former_until);
-  // Whatever is cut off or changed is not taken for a token alone.
+  // A truncated or modified text is never accepted as a lone token.
   for (std::size_t size = 66; size + 1 < text.size(); ++size) {
     EXPECT_FALSE(TokenFile::Parse(text.substr(0, size)).ok()) << size;
   }
@@ -226,10 +224,74 @@ TEST_F(TokenFileTest, AChangeLeavesTheFileForItsOwnerAloneAndALinkALink) {
   const auto tokens = ReadTokens(Path("link"));
   ASSERT_TRUE(tokens.ok()) << tokens.status();
   EXPECT_NE(tokens->token, token);
-  EXPECT_EQ(tokens->former, token);
-  EXPECT_LE(absl::AbsDuration(tokens->former_until - until), absl::Seconds(1));
+  ASSERT_EQ(tokens->former.size(), 1u);
+  EXPECT_EQ(tokens->former[0].token, token);
+  EXPECT_LE(absl::AbsDuration(tokens->former[0].until - until), absl::Seconds(1));
   EXPECT_EQ(std::distance(fs::directory_iterator(dir_.path()), fs::directory_iterator()), 2);
-  EXPECT_EQ(RotateTokenFile(Path("none"), until).code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(RotateTokenFile(Path("none"), until).status().code(), absl::StatusCode::kNotFound);
+}
+
+// "We rotated twice on one day, and nodes with the copy from the morning were turned away, though
+// they had until the next day."
+TEST_F(TokenFileTest, AFormerTokenKeepsItsTimeWhateverComesAfterIt) {
+  const Token first = Token::Random();
+  ASSERT_TRUE(WriteTokenFile(Path("token"), first).ok());
+  const absl::Time now = absl::FromUnixSeconds(absl::ToUnixSeconds(absl::Now()));
+  const auto second = RotateTokenFile(Path("token"), now + absl::Hours(24));
+  ASSERT_TRUE(second.ok()) << second.status();
+  const auto third = RotateTokenFile(Path("token"), now + absl::Hours(1));
+  ASSERT_TRUE(third.ok()) << third.status();
+  EXPECT_EQ(third->former, (std::vector<FormerToken>{{second->token, now + absl::Hours(1)},
+                                                     {first, now + absl::Hours(24)}}));
+  const auto read = ReadTokens(Path("token"));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->former, third->former);
+  EXPECT_EQ(read->token, third->token);
+
+  // If a token is known to be compromised, it may be any of them.
+  EXPECT_TRUE(RotateTokenFile(Path("token"), now)->former.empty());
+  EXPECT_TRUE(ReadTokens(Path("token"))->former.empty());
+}
+
+TEST_F(TokenFileTest, FormerTokensWhoseTimeIsOverMakeRoomAndThereIsALimit) {
+  ASSERT_TRUE(WriteTokenFile(Path("token"), Token::Random()).ok());
+  const absl::Time until = absl::Now() + absl::Hours(24);
+  for (std::size_t i = 0; i < TokenFile::kMostFormer; ++i) {
+    ASSERT_TRUE(RotateTokenFile(Path("token"), until).ok()) << i;
+  }
+  const auto before = ReadTokens(Path("token"));
+  ASSERT_TRUE(before.ok()) << before.status();
+  EXPECT_EQ(before->former.size(), TokenFile::kMostFormer);
+  const auto refused = RotateTokenFile(Path("token"), until);
+  EXPECT_EQ(refused.status().message(),
+            "replace the token in " + Path("token") +
+                ": it has 16 old tokens that are still accepted, which is the limit; wait until "
+                "one expires, or end them all with --old-token-ttl=0");
+  EXPECT_EQ(ReadTokens(Path("token"))->token, before->token);
+}
+
+// Six concurrent rotations all reported success, and one token was accepted by no one.
+TEST_F(TokenFileTest, ManyThatReplaceItAtOnceTakeTurns) {
+  ASSERT_TRUE(WriteTokenFile(Path("token"), Token::Random()).ok());
+  const absl::Time until = absl::Now() + absl::Hours(1);
+  std::mutex mutex;
+  std::set<std::string> made = {ReadTokenFile(Path("token"))->Text()};
+  std::vector<std::thread> all;
+  for (int i = 0; i < 6; ++i) {
+    all.emplace_back([&] {
+      const auto after = RotateTokenFile(Path("token"), until);
+      ASSERT_TRUE(after.ok()) << after.status();
+      const std::lock_guard lock(mutex);
+      made.insert(after->token.Text());
+    });
+  }
+  for (std::thread& each : all) each.join();
+  const auto tokens = ReadTokens(Path("token"));
+  ASSERT_TRUE(tokens.ok()) << tokens.status();
+  std::set<std::string> taken = {tokens->token.Text()};
+  for (const FormerToken& former : tokens->former) taken.insert(former.token.Text());
+  EXPECT_EQ(taken, made);
+  EXPECT_EQ(taken.size(), 7u);
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "rendezvous/journal/journal_file.h"
+#include "rendezvous/journal/sqlite_journal.h"
 #include "test/rendezvous/journal/history.h"
 #include "test/support/command.h"
 #include "test/support/temp_dir.h"
@@ -20,7 +20,7 @@ using muster::test::TempDir;
 
 const char* const kChild = "test/rendezvous/journal/journal_child";
 
-// The number after the last `word` in what a child has said.
+// The number after the last `word` in a child's output.
 std::optional<int> LastNumber(const std::string& said, const std::string& word) {
   const std::size_t at = said.rfind(word + " ");
   if (at == std::string::npos) return std::nullopt;
@@ -29,7 +29,7 @@ std::optional<int> LastNumber(const std::string& said, const std::string& word) 
 
 class JournalKillTest : public testing::Test {
  protected:
-  // Runs a child until it has killed itself, and looks at what it left.
+  // Runs a child until it has killed itself, and checks what it left.
   void KillAt(const std::string& directory, const std::string& step, int count) {
     SCOPED_TRACE(step + " " + std::to_string(count));
     Command child({kChild, directory, step, std::to_string(count)});
@@ -43,7 +43,7 @@ class JournalKillTest : public testing::Test {
     ASSERT_TRUE(file.ok()) << file.status();
     const std::optional<int> there = test::BatchesIn(contents);
     ASSERT_TRUE(there.has_value()) << "a batch is there in part";
-    // The one that was being written may be there too.
+    // The batch being written may be there too.
     EXPECT_GE(*there, acked);
     EXPECT_LE(*there, acked + 1);
     EXPECT_GT(contents.incarnation, incarnation_);

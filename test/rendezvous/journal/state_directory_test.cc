@@ -60,14 +60,14 @@ TEST(StateDirectoryTest, IsFreeOnceTheHolderIsKilled) {
   EXPECT_TRUE(taken.ok()) << taken.status();
 }
 
-// "kill -9, and at once the next start: the directory was in use by a process that was dead." What
-// the dead one had started held the lock for a moment longer.
+// "kill -9, and at once the next start: the directory was in use by a dead process." A child of the
+// dead process held the lock for a moment longer.
 TEST(StateDirectoryTest, WhatADeadHolderLeftIsWaitedFor) {
   const TempDir temp;
   const pid_t holder = ::fork();
   if (holder == 0) {
     const auto taken = StateDirectory::Take(temp.Path("state"));
-    // It inherits the lock, and keeps it for 300 ms after its parent.
+    // It inherits the lock, and keeps it for 300 ms longer than its parent.
     if (::fork() == 0) {
       ::usleep(300'000);
       ::_exit(0);
@@ -97,19 +97,19 @@ TEST(StateDirectoryTest, LockThatIsALinkIsNotFollowed) {
   EXPECT_EQ(muster::test::ReadAll(temp.Path("victim")), "precious");
 }
 
-// Such a directory was taken, and whoever had made it could give the daemon a journal of his own.
+// Such a directory was accepted, and its owner could give the daemon a forged journal.
 TEST(StateDirectoryTest, OneThatOthersCanChangeIsRefused) {
   const TempDir temp;
   const std::string path = temp.Path("state");
   const std::string instead =
-      "; name a directory that is not there yet, which is made for you alone";
+      "; name a directory that does not exist yet, and it is created for you alone";
   for (const mode_t mode : {0777, 01777, 0702}) {
     ASSERT_EQ(::mkdir(path.c_str(), 0700), 0);
     ASSERT_EQ(::chmod(path.c_str(), mode), 0);
     const auto refused = StateDirectory::Take(path);
     EXPECT_EQ(refused.status(),
               absl::FailedPreconditionError("use state directory " + path +
-                                            ": every user could change what is in it" + instead));
+                                            ": every user could change its contents" + instead));
     EXPECT_TRUE(std::filesystem::is_empty(path));
     ASSERT_EQ(::rmdir(path.c_str()), 0);
   }
@@ -119,20 +119,20 @@ TEST(StateDirectoryTest, OneThatOthersCanChangeIsRefused) {
   if (::chown(path.c_str(), 12345, 12345) != 0) {
     GTEST_SKIP() << "only root can give a directory away, and not in a sandbox";
   }
-  EXPECT_THAT(
-      std::string(StateDirectory::Take(path).status().message()),
-      HasSubstr(path + " belongs to the user with id 12345, who could change what is in it"));
+  EXPECT_THAT(std::string(StateDirectory::Take(path).status().message()),
+              HasSubstr(path + " is owned by user id 12345, who could change its contents"));
 }
 
-// Only the directory itself was looked at, and whoever could rename it gave the daemon another.
+// Only the directory itself was checked, and anyone who could rename it could give the daemon
+// another one.
 TEST(StateDirectoryTest, OneThatOthersCanExchangeIsRefused) {
   const TempDir temp;
   ASSERT_EQ(::mkdir(temp.Path("open").c_str(), 0700), 0);
   ASSERT_EQ(::chmod(temp.Path("open").c_str(), 0777), 0);
   EXPECT_EQ(StateDirectory::Take(temp.Path("open/state")).status().message(),
             "use state directory " + temp.Path("open/state") +
-                ": every user could rename what is in " + temp.Path("open") + "; `chmod +t " +
-                temp.Path("open") + "`, or name a place of your own");
+                ": every user could rename files in " + temp.Path("open") + "; `chmod +t " +
+                temp.Path("open") + "`, or choose another path");
   EXPECT_TRUE(std::filesystem::is_empty(temp.Path("open")));
   ASSERT_EQ(::chmod(temp.Path("open").c_str(), 01777), 0);
   EXPECT_TRUE(StateDirectory::Take(temp.Path("open/state")).ok()) << "as in /var/tmp";
@@ -148,7 +148,7 @@ TEST(StateDirectoryTest, OneThatOthersCanExchangeIsRefused) {
     GTEST_SKIP() << "only root can give a link away, and not in a sandbox";
   }
   EXPECT_THAT(std::string(StateDirectory::Take(temp.Path("link")).status().message()),
-              HasSubstr("link is a symbolic link that the user with id 12345 could let lead"));
+              HasSubstr("link is a symbolic link that the user with id 12345 could redirect"));
 }
 
 TEST(StateDirectoryTest, WithoutAParentIsNotMade) {

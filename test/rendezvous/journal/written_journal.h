@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "rendezvous/journal/journal_file.h"
+#include "rendezvous/journal/sqlite_journal.h"
 #include "rendezvous/journal/state_directory.h"
 
 namespace muster::rendezvous::test {

@@ -21,9 +21,9 @@
 #include <boost/asio/io_context.hpp>
 
 #include "absl/status/status.h"
-#include "rendezvous/keeper/keeper.h"
-#include "rendezvous/keeper/keeper_log.h"
-#include "rendezvous/keeper/kept_daemon.h"
+#include "rendezvous/daemon_log.h"
+#include "rendezvous/keeper/supervised_daemon.h"
+#include "rendezvous/keeper/supervisor.h"
 #include "rendezvous/net/listening_socket.h"
 
 namespace muster::rendezvous {
@@ -34,7 +34,7 @@ void Say(const std::string& line) {
   std::fflush(stdout);
 }
 
-int Daemon(const std::string& directory, int port, const KeptDaemon& kept) {
+int Daemon(const std::string& directory, int port, const SupervisedDaemon& kept) {
   struct stat program;
   if (stat("/proc/self/exe", &program) != 0) return 1;
   std::string key;
@@ -69,7 +69,7 @@ int Main(std::vector<std::string> argv) {
   std::signal(SIGPIPE, SIG_IGN);
   const std::string directory = argv.at(1);
   const int port = std::stoi(argv.at(2));
-  const auto kept = KeptDaemon::FromEnvironment();
+  const auto kept = SupervisedDaemon::FromEnvironment();
   if (!kept.ok()) return 1;
   if (*kept) return Daemon(directory, port, **kept);
 

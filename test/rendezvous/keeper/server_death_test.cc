@@ -1,5 +1,5 @@
-// A server without durable state is killed: what its agents can still find out, with what it told
-// them before.
+// A server without a journal is killed: what its agents can still find out, with what it sent them
+// before.
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 #include <boost/asio/io_context.hpp>
 
-#include "rendezvous/server.h"
+#include "rendezvous/server/server.h"
 #include "test/rendezvous/keeper/caller.h"
 #include "test/support/process_scan.h"
 #include "test/support/run_until.h"
@@ -25,17 +25,17 @@ constexpr char kSession[] = "0123456789abcdef";
 struct Told {
   std::uint16_t port = 0;
   char secret[32] = {};
-  pid_t last_word = 0;
+  pid_t port_holder = 0;
 };
 
-// In a process of its own, before this one has a thread.
+// Runs in a separate process, forked before this one has a thread.
 [[noreturn]] void ServeForever(int out) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   boost::asio::io_context io;
   Server server(io);
   if (!server.Listen({"127.0.0.1", 0}, Credentials::Plaintext()).ok()) std::abort();
-  Told told{.port = server.port(), .last_word = test::ChildrenOf(getpid()).at(0)};
-  const KnockSecret secret = server.knock_secret(kSession);
+  Told told{.port = server.port(), .port_holder = test::ChildrenOf(getpid()).at(0)};
+  const ProbeSecret secret = server.knock_secret(kSession);
   secret.copy(told.secret, sizeof told.secret);
   if (write(out, &told, sizeof told) != sizeof told) std::abort();
   io.run();
@@ -50,22 +50,22 @@ TEST(ServerDeathTest, KilledServerIsGoneByTheSecretThatItHadTold) {
   Told told;
   ASSERT_EQ(read(ends[0], &told, sizeof told), static_cast<ssize_t>(sizeof told));
 
-  const KnockNonce nonce = MakeKnockNonce();
-  const auto knock = [&]() -> std::string {
+  const ProbeNonce nonce = MakeProbeNonce();
+  const auto probe = [&]() -> std::string {
     const Caller caller(told.port);
-    caller.Say(FormatKnock(kSession, nonce));
+    caller.Say(FormatProbe(kSession, nonce));
     return caller.HearAll().value_or("nothing");
   };
-  EXPECT_EQ(knock(), "") << "it lives";
+  EXPECT_EQ(probe(), "") << "it lives";
   kill(pid, SIGKILL);
   waitpid(pid, nullptr, 0);
-  EXPECT_EQ(VerifyKnockAnswer(KnockSecret(told.secret, sizeof told.secret), nonce, knock()),
-            KnockWord::kGone);
-  // The next one gets the port, and nothing of the first is left.
+  EXPECT_EQ(VerifyProbeAnswer(ProbeSecret(told.secret, sizeof told.secret), nonce, probe()),
+            ProbeWord::kGone);
+  // The next server gets the port, and nothing of the first is left.
   boost::asio::io_context io;
   Server next(io);
   EXPECT_TRUE(next.Listen({"127.0.0.1", told.port}, Credentials::Plaintext()).ok());
-  EXPECT_TRUE(test::WaitUntil([&] { return !test::IsAlive(told.last_word); }));
+  EXPECT_TRUE(test::WaitUntil([&] { return !test::IsAlive(told.port_holder); }));
 }
 
 TEST(ServerDeathTest, ServerThatStopsInGoodOrderLeavesNobodyBehind) {

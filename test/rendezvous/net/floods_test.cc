@@ -1,6 +1,6 @@
-// A host that only opens connections is kept away, and neither its neighbours nor those who have
-// been let in before.
-#include "rendezvous/net/floods.h"
+// A host that only opens connections is blocked; its neighbours, and hosts that were admitted
+// before, are not.
+#include "rendezvous/net/flood_guard.h"
 
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ class FloodsTest : public testing::Test {
   static Floods::Host Host(int number) {
     return boost::asio::ip::address_v4(0x0a000000u + static_cast<unsigned>(number));
   }
-  // So many of one host at once. How many of them barred it.
+  // This many of one host at once. Returns how many of them blocked it.
   int Fail(const Floods::Host& host, int count) {
     int barred = 0;
     for (int i = 0; i < count; ++i) barred += floods_.Failed(host, now_) ? 1 : 0;
@@ -81,7 +81,7 @@ TEST_F(FloodsTest, NoMoreHostsAreBarredThanTheKernelComparesEasily) {
   EXPECT_EQ(floods_.barred().size(), 3u);
 }
 
-// A flood from many addresses must not take the memory that one from a few does not get.
+// A flood from many addresses must not take the memory that one from a few cannot.
 TEST_F(FloodsTest, HostsWithoutNumberAreForgotten) {
   for (int host = 0; host < 100'000; ++host) Fail(Host(host), 1);
   EXPECT_EQ(Fail(Host(200'000), 21), 1);

@@ -86,15 +86,15 @@ TEST_F(GrpcConnectionsTest, OneOverWhichAnAgentAttendsStaysAndIsTheNewestWhenTha
   const auto idle = Connect();
   const auto third = Connect();
   Add(*agent, 1);
-  std::shared_ptr<void> attendance = connections_.Attend(agent->peer());
-  ASSERT_NE(attendance, nullptr);
+  std::shared_ptr<void> agent_session = connections_.Attend(agent->peer());
+  ASSERT_NE(agent_session, nullptr);
   std::shared_ptr<void> another = connections_.Attend(agent->peer());
   Add(*idle, 1);
   EXPECT_EQ(Add(*third, 1), 1u);
   EXPECT_FALSE(agent->IsShutDown());
   EXPECT_TRUE(idle->IsShutDown());
 
-  attendance.reset();
+  agent_session.reset();
   EXPECT_EQ(connections_.idle(), 1u) << "another agent shares it";
   another.reset();
   EXPECT_EQ(connections_.idle(), 2u);
@@ -104,7 +104,7 @@ TEST_F(GrpcConnectionsTest, OneOverWhichAnAgentAttendsStaysAndIsTheNewestWhenTha
   EXPECT_FALSE(agent->IsShutDown());
 }
 
-// "Of 24 scripts at a barrier each newcomer cut another one off, so it never opened."
+// "Of 24 scripts at a barrier each newcomer disconnected another one, so it never opened."
 TEST_F(GrpcConnectionsTest, OneOverWhichACallWaitsStays) {
   const auto waits = Connect();
   const auto idle = Connect();
@@ -143,15 +143,15 @@ TEST_F(GrpcConnectionsTest, DescriptorOfOneThatHasEndedIsNotTakenForIt) {
   const auto last = Connect();
   const int fd = ended->ours.native_handle();
   Add(*ended, 4);
-  std::shared_ptr<void> attendance = connections_.Attend(ended->peer());
-  // It ends, and the next one gets its number.
+  std::shared_ptr<void> agent_session = connections_.Attend(ended->peer());
+  // It ends, and the next one gets its descriptor.
   ASSERT_EQ(::dup2(next->ours.native_handle(), fd), fd);
   connections_.Add(fd, next->ours.remote_endpoint(), 4);
   EXPECT_EQ(connections_.idle(), 1u);
-  attendance.reset();
+  agent_session.reset();
   EXPECT_EQ(connections_.idle(), 1u);
 
-  // That one ends, too, and we have not been told who has the number now.
+  // That one ends, too, and we do not know yet who has the descriptor now.
   ASSERT_EQ(::dup2(stranger->ours.native_handle(), fd), fd);
   EXPECT_EQ(Add(*last, 1), 1u);
   EXPECT_FALSE(stranger->IsShutDown());
@@ -162,12 +162,12 @@ TEST_F(GrpcConnectionsTest, NobodyAttendsOverWhatIsNotKnown) {
   EXPECT_EQ(connections_.Attend({"", 0}), nullptr);
 }
 
-TEST_F(GrpcConnectionsTest, AttendanceMayOutliveTheTable) {
+TEST_F(GrpcConnectionsTest, AgentSessionMayOutliveTheTable) {
   const auto link = Connect();
   auto table = std::make_unique<GrpcConnections>();
   table->Add(link->ours.native_handle(), link->ours.remote_endpoint(), 1);
-  const std::shared_ptr<void> attendance = table->Attend(link->peer());
-  ASSERT_NE(attendance, nullptr);
+  const std::shared_ptr<void> agent_session = table->Attend(link->peer());
+  ASSERT_NE(agent_session, nullptr);
   table.reset();
 }
 

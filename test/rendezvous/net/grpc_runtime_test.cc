@@ -1,5 +1,5 @@
 // The network libraries write nothing to stderr.
-#include "rendezvous/net/grpc_runtime.h"
+#include "rendezvous/net/grpc_server.h"
 
 #include <string>
 
@@ -10,7 +10,7 @@
 namespace muster::rendezvous {
 namespace {
 
-// "Two messages from a stranger, and a daemon whose stderr nobody read hung for good."
+// "Two messages from a stranger, and a daemon whose stderr was not read hung for good."
 TEST(GrpcRuntimeTest, TextThatIsNotUtf8IsNotWrittenAbout) {
   InitGrpcRuntime();
   testing::internal::CaptureStderr();

@@ -1,4 +1,4 @@
-#include "rendezvous/net/host_address.h"
+#include "rendezvous/net/peer.h"
 
 #include <gtest/gtest.h>
 

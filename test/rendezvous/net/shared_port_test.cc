@@ -1,5 +1,5 @@
-// The first byte of a connection tells its protocol. Floods of connections that are silent or send
-// garbage leave room for proper ones.
+// The first byte of a connection determines its protocol. Floods of connections that are silent or
+// send garbage leave room for proper ones.
 #include "rendezvous/net/shared_port.h"
 
 #include <fcntl.h>
@@ -24,8 +24,8 @@
 #include <boost/asio/write.hpp>
 
 #include "rendezvous/net/listening_socket.h"
-#include "rendezvous/wire/knock.h"
-#include "rendezvous/wire/wrong_door.h"
+#include "rendezvous/wire/first_byte.h"
+#include "rendezvous/wire/liveness_probe.h"
 #include "test/support/run_until.h"
 
 namespace muster::rendezvous {
@@ -34,7 +34,7 @@ namespace {
 using boost::asio::ip::tcp;
 using test::RunUntil;
 
-constexpr std::chrono::hours kNever(1);
+constexpr std::chrono::hours kSharedPortNever(1);
 
 std::size_t OpenFiles() {
   return static_cast<std::size_t>(
@@ -44,14 +44,17 @@ std::size_t OpenFiles() {
 class SharedPortTest : public ::testing::Test {
  protected:
   SharedPortTest() {
-    // Room for the clients of a flood, which are in this process, too.
-    rlimit files = {};
-    ::getrlimit(RLIMIT_NOFILE, &files);
-    files.rlim_cur = std::min<rlim_t>(files.rlim_max, 4096);
+    // Room for the flood's clients, which are also in this process.
+    ::getrlimit(RLIMIT_NOFILE, &files_before_);
+    const rlimit files = {std::min<rlim_t>(files_before_.rlim_max, 4096), files_before_.rlim_max};
     ::setrlimit(RLIMIT_NOFILE, &files);
     spdlog::set_default_logger(std::make_shared<spdlog::logger>(
         "test", std::make_shared<spdlog::sinks::ostream_sink_st>(log_)));
     Open({});
+  }
+  ~SharedPortTest() override {
+    spdlog::set_default_logger(logger_before_);
+    ::setrlimit(RLIMIT_NOFILE, &files_before_);
   }
 
   void Open(SharedPortOptions options) {
@@ -62,7 +65,7 @@ class SharedPortTest : public ::testing::Test {
     port_ = std::make_unique<SharedPort>(
         io_, *std::move(sockets),
         [this](tcp::socket s) {
-          // As of everybody who has come to an end of his handshake.
+          // As for every connection that has completed its handshake.
           boost::asio::post(io_, [this, from = s.remote_endpoint()] {
             if (port_ != nullptr) port_->Called({from.address().to_string(), from.port()});
           });
@@ -75,7 +78,7 @@ class SharedPortTest : public ::testing::Test {
     port_->OnStoreConnection([this](tcp::socket s) { store_.push_back(std::move(s)); });
   }
 
-  // Clients whose descriptors are out of the way of the port's: theirs are those above 1000.
+  // Clients with descriptors above 1000, out of the way of the port's.
   std::vector<int> Flood(int count, const std::string& bytes = "") {
     std::vector<int> clients;
     for (int i = 0; i < count; ++i) {
@@ -84,7 +87,7 @@ class SharedPortTest : public ::testing::Test {
       if (!bytes.empty()) boost::asio::write(socket, boost::asio::buffer(bytes), ignored);
       clients.push_back(::fcntl(socket.native_handle(), F_DUPFD_CLOEXEC, 1000));
       EXPECT_GE(clients.back(), 1000);
-      // As often as a daemon that has nothing else to do.
+      // As often as a daemon without other work.
       io_.restart();
       io_.poll();
     }
@@ -116,7 +119,7 @@ class SharedPortTest : public ::testing::Test {
     return socket;
   }
 
-  // What the one who took `socket` can read.
+  // What the new owner of `socket` can read.
   static std::string ReadAll(tcp::socket& socket) {
     char bytes[64];
     boost::system::error_code error;
@@ -133,6 +136,8 @@ class SharedPortTest : public ::testing::Test {
   }
 
   boost::asio::io_context io_;
+  rlimit files_before_ = {};
+  const std::shared_ptr<spdlog::logger> logger_before_ = spdlog::default_logger();
   std::ostringstream log_;
   tcp::endpoint at_;
   std::vector<tcp::socket> grpc_;
@@ -185,7 +190,7 @@ TEST_F(SharedPortTest, WhatWaitsIsClosedWithThePort) {
 // "After a port scan no agent could join any more until we restarted the daemon."
 TEST_F(SharedPortTest, AgentsGetInDuringAndAfterAFloodOfSilentConnections) {
   constexpr int kCap = 200;
-  Open({.fd_cap = kCap, .handshake_timeout = kNever});
+  Open({.fd_cap = kCap, .handshake_timeout = kSharedPortNever});
   const std::size_t files = OpenFiles();
   const std::vector<int> clients = Flood(600);
   EXPECT_TRUE(RunUntil(io_, [this] { return port_->stats().accepted == 600; }));
@@ -208,13 +213,13 @@ TEST_F(SharedPortTest, SilentConnectionsHaveTheHandshakeTimeout) {
   EXPECT_EQ(log_.str(), "") << "one that is slow is no flood";
 }
 
-// Workers of PyTorch 1.13 spun on a connection of theirs that we had closed.
+// Workers of PyTorch 1.13 spun on a connection that we had closed.
 TEST_F(SharedPortTest, WhereAStoreIsServedSilenceIsNoReasonToCloseUntilItsEnd) {
   Open({.handshake_timeout = std::chrono::milliseconds(50)});
   ServeStore();
   tcp::socket callback = Connect();
   ASSERT_TRUE(RunUntil(io_, [this] { return port_->silent() == 1; }));
-  // Another port without a store shows that its time is over.
+  // Another port without a store shows when the timeout is over.
   auto sockets = ListenAt(io_, {"127.0.0.1", 0});
   ASSERT_TRUE(sockets.ok());
   tcp::socket witness(io_);
@@ -243,9 +248,9 @@ TEST_F(SharedPortTest, WhereAStoreIsServedSilentConnectionsMayTakeHalfAndThenThe
   Leave(more);
 }
 
-// Whoever has spoken is never taken for silent, however late we come to look.
+// A connection that has spoken never counts as silent, however late we check.
 TEST_F(SharedPortTest, FloodBehindAnAgentDoesNotPushItOut) {
-  Open({.fd_cap = 40, .handshake_timeout = kNever});
+  Open({.fd_cap = 40, .handshake_timeout = kSharedPortNever});
   tcp::socket agent = Connect();
   ASSERT_TRUE(RunUntil(io_, [this] { return port_->silent() == 1; }));
   boost::asio::write(agent, boost::asio::buffer("PRI", 3));
@@ -255,14 +260,14 @@ TEST_F(SharedPortTest, FloodBehindAnAgentDoesNotPushItOut) {
   EXPECT_EQ(grpc_.size(), 1u);
 }
 
-// "977 connections that said nothing after their first words kept our agent out."
+// "977 connections that were silent after their first words kept our agent out."
 TEST_F(SharedPortTest, IdleHttp2ConnectionsMayTakeAQuarterAndAnAgentsIsNoneOfThem) {
   Open({.fd_cap = 200});
   tcp::socket agent = Connect();
   boost::asio::write(agent, boost::asio::buffer("PRI", 3));
   ASSERT_TRUE(RunUntil(io_, [this] { return grpc_.size() == 1; }));
-  const auto attendance = port_->Attend({"127.0.0.1", agent.local_endpoint().port()});
-  ASSERT_NE(attendance, nullptr);
+  const auto agent_session = port_->Attend({"127.0.0.1", agent.local_endpoint().port()});
+  ASSERT_NE(agent_session, nullptr);
   const std::vector<int> clients = Flood(100, "PRI");
   ASSERT_TRUE(RunUntil(io_, [this] { return port_->stats().accepted == 101; }));
   // A quarter of 200 is left, less the second descriptor of the last one's handshake.
@@ -309,8 +314,8 @@ TEST_F(SharedPortTest, CapFollowsTheLimitOfTheProcess) {
   Leave(clients);
 }
 
-// "A node left, and now and then the others heard of it seconds later, or never": a thread of
-// gRPC's waited in recv() for an agent that had spoken before we accepted it.
+// "A node left, and now and then the others learned of it seconds later, or never": a gRPC thread
+// was blocked in recv() for an agent that had spoken before we accepted it.
 TEST_F(SharedPortTest, WhatIsHandedOnDoesNotBlockHoweverSoonItSpoke) {
   tcp::socket soon = Connect();
   boost::asio::write(soon, boost::asio::buffer("PRI * HTTP/2.0", 14));
@@ -324,7 +329,7 @@ TEST_F(SharedPortTest, WhatIsHandedOnDoesNotBlockHoweverSoonItSpoke) {
   }
 }
 
-// "A script whose host had lost its power was still counted at the barrier, an hour later."
+// "A script whose host had lost power still counted at the barrier an hour later."
 TEST_F(SharedPortTest, KernelAsksAfterHostsThatSpeakHttp2) {
   tcp::socket client = Connect();
   boost::asio::write(client, boost::asio::buffer("PRI", 3));
@@ -342,7 +347,7 @@ TEST_F(SharedPortTest, KernelAsksAfterHostsThatSpeakHttp2) {
   EXPECT_EQ(option(IPPROTO_TCP, TCP_USER_TIMEOUT), 25'000);
 }
 
-// "Of 24 scripts at a barrier eight were let wait and the others cut off, without a word."
+// "Of 24 scripts at a barrier eight could wait and the others were disconnected, without a word."
 TEST_F(SharedPortTest, CallsMayWaitOverAQuarterAndMoreAreToldWhyNot) {
   Open({.fd_cap = 200});
   std::vector<tcp::socket> clients;
@@ -389,8 +394,8 @@ TEST_F(SharedPortTest, GarbageIsClosedAndCounted) {
   EXPECT_TRUE(AgentGetsIn());
 }
 
-// Whoever comes without TLS where it is asked for, or with it where there is none, is told so in
-// his own protocol, however much he has said already, and gRPC hears nothing of him.
+// A client that uses TLS where it is not spoken, or lacks it where it is required, is told so in
+// its own protocol, however much it has sent already, and gRPC never sees it.
 TEST_F(SharedPortTest, WhoeverSpeaksTlsAtAPlainPortOrTheOtherWayAroundIsToldSo) {
   const std::string http2 = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + std::string(100'000, '\0');
   const std::string tls = "\x16\x03\x01\x02" + std::string(100'000, '\0');
@@ -416,10 +421,39 @@ TEST_F(SharedPortTest, WhoeverSpeaksTlsAtAPlainPortOrTheOtherWayAroundIsToldSo) 
   }
 }
 
-// A daemon that lives must not be taken for one that is dead: whoever knocks hears nothing.
-TEST_F(SharedPortTest, KnockEndsInSilence) {
-  Open({.handshake_timeout = kNever});
-  const std::vector<int> clients = Flood(10, FormatKnock("session", MakeKnockNonce()));
+// The first record names the authority, and comes in several segments if it has keys of
+// post-quantum cryptography.
+TEST_F(SharedPortTest, TlsIsHandedOnOnceItsFirstRecordIsWhole) {
+  Open({.fd_cap = 200, .secure = true, .handshake_timeout = kSharedPortNever});
+  const std::string record = std::string("\x16\x03\x01\x06\x00", 5) + std::string(0x600, 'x');
+  const std::vector<int> clients = Flood(1, record.substr(0, 3));
+  ASSERT_TRUE(RunUntil(io_, [this] { return port_->silent() == 1; }));
+  std::size_t sent = 3;
+  for (const std::size_t more : {2u, 700u, 5u}) {
+    ASSERT_EQ(send(clients[0], record.data() + sent, more, 0), static_cast<ssize_t>(more));
+    sent += more;
+    // The port waits for it, and does not poll meanwhile.
+    EXPECT_LT(io_.run_for(std::chrono::milliseconds(50)), 10u);
+    EXPECT_TRUE(grpc_.empty());
+    EXPECT_EQ(port_->silent(), 1u);
+  }
+  ASSERT_GT(send(clients[0], record.data() + sent, record.size() - sent, 0), 0);
+  ASSERT_TRUE(RunUntil(io_, [this] { return grpc_.size() == 1; }));
+  Leave(clients);
+}
+
+TEST_F(SharedPortTest, WhoEndsInTheMiddleOfItsFirstRecordIsNotWaitedFor) {
+  Open({.fd_cap = 200, .secure = true, .handshake_timeout = kSharedPortNever});
+  const std::vector<int> clients = Flood(3, std::string("\x16\x03\x01\x06\x00 and", 9));
+  ASSERT_TRUE(RunUntil(io_, [this] { return port_->silent() == 3; }));
+  Leave(clients);
+  EXPECT_TRUE(RunUntil(io_, [this] { return port_->silent() == 0; }));
+}
+
+// A living daemon must not be taken for a dead one: probes get no answer.
+TEST_F(SharedPortTest, LivenessProbeEndsInSilence) {
+  Open({.handshake_timeout = kSharedPortNever});
+  const std::vector<int> clients = Flood(10, FormatProbe("session", MakeProbeNonce()));
   ASSERT_TRUE(RunUntil(io_, [this] { return port_->stats().knocks == 10; }));
   EXPECT_EQ(port_->stats(), (SharedPortStats{.accepted = 10, .knocks = 10}));
   for (const int client : clients) {
@@ -430,15 +464,17 @@ TEST_F(SharedPortTest, KnockEndsInSilence) {
 }
 
 TEST_F(SharedPortTest, FloodIsToldOnceAndItsSizeAtItsEnd) {
-  Open({.fd_cap = 40, .handshake_timeout = kNever, .flood_pause = std::chrono::seconds(1)});
+  Open({.fd_cap = 40,
+        .handshake_timeout = kSharedPortNever,
+        .flood_pause = std::chrono::seconds(1)});
   const std::vector<int> clients = Flood(110);
-  ASSERT_TRUE(RunUntil(io_, [this] { return Logged("turned away in all") == 1; }));
+  ASSERT_TRUE(RunUntil(io_, [this] { return Logged("connections were refused in total") == 1; }));
   EXPECT_EQ(Logged("too many connections"), 1u);
   EXPECT_EQ(Logged("the first from 127.0.0.1"), 1u);
-  EXPECT_EQ(Logged("100 connections were turned away in all"), 1u);
+  EXPECT_EQ(Logged("100 connections were refused in total"), 1u);
   Leave(clients);
   const std::vector<int> again = Flood(20);
-  ASSERT_TRUE(RunUntil(io_, [this] { return Logged("turned away in all") == 2; }));
+  ASSERT_TRUE(RunUntil(io_, [this] { return Logged("connections were refused in total") == 2; }));
   EXPECT_EQ(Logged("too many connections"), 2u);
   Leave(again);
 }

@@ -1,5 +1,5 @@
-// Connections of this process, of a child that has become another user, and of one that is gone.
-#include "rendezvous/net/socket_owner.h"
+// Connections of this process, of a child running as another user, and of one that is gone.
+#include "rendezvous/net/peer.h"
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -26,7 +26,7 @@ class SocketOwnerTest : public testing::TestWithParam<const char*> {
     door_.listen();
   }
 
-  // Where a client finds it: an IPv4 address where it listens on all.
+  // Where a client reaches it: an IPv4 address if it listens on all.
   tcp::endpoint At() const {
     const tcp::endpoint own = door_.local_endpoint();
     const bool all = own.address().is_unspecified();
@@ -41,7 +41,7 @@ class SocketOwnerTest : public testing::TestWithParam<const char*> {
     return status == 0;
   }
 
-  // Runs in a child that is another user, who then waits for its end.
+  // Runs in a child as another user, which then waits to be ended.
   pid_t AsAnother(const std::function<void()>& what) {
     const pid_t child = ::fork();
     if (child != 0) return child;
@@ -67,7 +67,7 @@ TEST_P(SocketOwnerTest, OfThisUserItIsOurs) {
   EXPECT_EQ(OwnerOfPeer(accepted.native_handle(), &user_), PeerOwner::kOurs);
 }
 
-// A user of the machine wrote into the store of somebody else's job.
+// A user of the machine wrote into the store of another user's job.
 TEST_P(SocketOwnerTest, OfAnotherUserItIsNot) {
   if (!MayBecomeAnother()) GTEST_SKIP() << "only root can become another user";
   const tcp::endpoint at = At();
@@ -81,8 +81,8 @@ TEST_P(SocketOwnerTest, OfAnotherUserItIsNot) {
   End(child);
 }
 
-// He said what he had to say and hung up before he was looked at: the kernel shows what nobody
-// holds any more as root's.
+// The peer sent its data and closed before its socket was checked: the kernel reports a socket that
+// no process holds any more as root's.
 TEST_P(SocketOwnerTest, WhatIsClosedAlreadyIsNobodysOfOurs) {
   tcp::socket client(io_);
   client.connect(At());
@@ -92,7 +92,7 @@ TEST_P(SocketOwnerTest, WhatIsClosedAlreadyIsNobodysOfOurs) {
   EXPECT_EQ(user_, static_cast<uid_t>(-1));
 }
 
-// A worker said what it had to say, ended its sending, and got no answer: it was turned away where
+// A worker sent its request, shut down its sending side, and got no answer: it was turned away if
 // that was faster than the store.
 TEST_P(SocketOwnerTest, WhatIsHalfClosedIsStillWhoseItWas) {
   tcp::socket client(io_);

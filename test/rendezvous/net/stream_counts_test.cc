@@ -1,5 +1,6 @@
-// gRPC says how many calls have come over a connection, also those that nobody was shown.
-#include "rendezvous/net/stream_counts.h"
+// gRPC reports how many calls have come over a connection, including those that no service has
+// seen.
+#include "rendezvous/net/grpc_connections.h"
 
 #include <memory>
 #include <string>
@@ -14,14 +15,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "rendezvous/net/host_address.h"
+#include "rendezvous/net/peer.h"
 
 namespace muster::rendezvous {
 namespace {
 
 using Endpoint = StreamCounts::Endpoint;
 
-// Refuses every call, and notes where it came from.
+// Refuses every call, and records where it came from.
 class Refuser final : public grpc::CallbackGenericService {
  public:
   std::string last_peer() {
@@ -55,7 +56,7 @@ class StreamCountsTest : public testing::Test {
     server_ = builder.BuildAndStart();
   }
 
-  // A connection of its own, over which so many calls are made. Where it comes from.
+  // A separate connection with this many calls. Returns its address.
   Endpoint Call(int times) {
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
@@ -109,7 +110,7 @@ TEST_F(StreamCountsTest, OneThatHasEndedHasNoneAnyMore) {
   EXPECT_EQ(counts_.Begun(ended), std::nullopt);
 }
 
-// They come in pages.
+// The sockets come in pages.
 TEST_F(StreamCountsTest, OneOfManyIsFound) {
   Endpoint last;
   for (int i = 0; i < 150; ++i) last = Call(1);

@@ -1,5 +1,5 @@
-// The kernel keeps some hosts away from a listening socket, and nobody else.
-#include "rendezvous/net/syn_filter.h"
+// The kernel blocks some hosts from a listening socket, and no others.
+#include "rendezvous/net/flood_guard.h"
 
 #include <net/if.h>
 #include <sched.h>
@@ -20,7 +20,7 @@
 
 #include <gtest/gtest.h>
 
-#include "rendezvous/net/host_address.h"
+#include "rendezvous/net/peer.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -29,8 +29,8 @@ using boost::asio::ip::address;
 using boost::asio::ip::make_address;
 using boost::asio::ip::tcp;
 
-// Linux 6.18 lets only the administrator of a network keep TCP's packets from a socket: so this
-// process gets a network of its own. False: it may have none.
+// Linux 6.18 only lets the administrator of a network namespace block TCP packets from a socket: so
+// this process gets its own namespace. False: that is not permitted.
 bool HaveOwnNetwork() {
   if (::unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0) return false;
   const int fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -47,7 +47,7 @@ class SynFilterTest : public testing::Test {
   static void SetUpTestSuite() { has_network_ = HaveOwnNetwork(); }
   void SetUp() override {
     if (!has_network_) GTEST_SKIP() << "namespaces are not to be had here";
-    // At all addresses, IPv4's among them, as musterd listens.
+    // At all addresses, including IPv4, as musterd listens.
     listener_.open(tcp::v6());
     listener_.set_option(boost::asio::ip::v6_only(false));
     listener_.bind({tcp::v6(), 0});
@@ -59,8 +59,8 @@ class SynFilterTest : public testing::Test {
     return testing::AssertionFailure() << std::strerror(errno);
   }
 
-  // Whether a client from there comes in. One that is kept away is still trying when a client after
-  // it, from where all may come, is in.
+  // Whether a client from there connects. A blocked one is still retrying when a later client, from
+  // an address that is never blocked, has connected.
   bool ComesIn(const std::string& from, const std::string& to) {
     tcp::socket client = Connecting(from, to);
     tcp::socket after = Connecting("127.0.0.9", "127.0.0.9");
@@ -138,7 +138,7 @@ TEST_F(SynFilterTest, ConnectionsThatAreThereGoOn) {
   EXPECT_EQ(boost::asio::read(last_, boost::asio::buffer(text)), 6u);
 }
 
-// An accepted connection has the listening socket's filter, which must not touch what it carries.
+// An accepted connection has the listening socket's filter, which must not affect its traffic.
 TEST_F(SynFilterTest, ConnectionsThatAreAcceptedMeanwhileCarryBytes) {
   ASSERT_TRUE(Bar({make_address("127.0.0.2"), HostLine(make_address("::1"))}));
   ASSERT_TRUE(ComesIn("127.0.0.1", "127.0.0.1"));

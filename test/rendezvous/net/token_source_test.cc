@@ -1,16 +1,18 @@
 #include "rendezvous/net/token_source.h"
 
 #include <linux/magic.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "rendezvous/identity/token_file.h"
+#include "rendezvous/identity/token.h"
 #include "test/support/temp_dir.h"
 
 namespace muster::rendezvous {
@@ -48,7 +50,7 @@ class TokenSourceTest : public ::testing::Test {
     return FindCredentials(source, endpoint, Role::kTool);
   }
 
-  // The name of what follows from the token.
+  // The name of the authority derived from the token.
   static std::string AuthorityAt(const TokenSource& source, const Endpoint& endpoint) {
     const auto credentials = Find(source, endpoint);
     EXPECT_TRUE(credentials.ok()) << credentials.status();
@@ -95,7 +97,7 @@ TEST_F(TokenSourceTest, CertificatesOfASiteTakeThreeFiles) {
 }
 
 TEST_F(TokenSourceTest, WhatContradictsItselfIsRefused) {
-  const std::string kWays = " are different ways to meet the rendezvous; ";
+  const std::string kWays = " exclude each other; ";
   EXPECT_EQ(Problem({.file = "/f", .insecure = true}, {}),
             "--insecure and --token-file" + kWays + "drop one of them");
   EXPECT_EQ(Problem({.fd = 5, .insecure = true}, {}),
@@ -143,14 +145,83 @@ TEST_F(TokenSourceTest, OnANetworkOneThatIsMissingIsNotMadeAndTheSentenceSaysWha
             "no token for the rendezvous at node0:29400, which other machines can reach: make one "
             "with `muster token new` and copy " +
                 dir_.Path("muster/token") +
-                " to every node, or name its file with --token-file; on a network whose every host "
-                "and user you trust, --insecure goes without");
+                " to every node, or name its file with --token-file; on a network where you trust "
+                "every host and user, --insecure needs none");
   EXPECT_FALSE(std::filesystem::exists(dir_.Path("muster")));
 }
 
 TEST_F(TokenSourceTest, WithoutAPlaceForOneTheSentenceSaysSo) {
-  EXPECT_THAT(std::string(Find({}, kLoopback).status().message()),
-              HasSubstr("with neither XDG_CONFIG_HOME nor HOME there is no place for one"));
+  EXPECT_THAT(
+      std::string(Find({}, kNetwork).status().message()),
+      HasSubstr("with neither XDG_CONFIG_HOME nor HOME set there is no default place for one"));
+  // Not even root can create a folder below a file.
+  std::ofstream(dir_.Path("file")) << "text";
+  const TokenSource nowhere{.place = {.temps = {dir_.Path("file") + "/tmp"}}};
+  if (access(("/run/user/" + std::to_string(geteuid())).c_str(), F_OK) == 0) return;
+  EXPECT_THAT(std::string(Find(nowhere, kLoopback).status().message()),
+              HasSubstr("no token for the rendezvous: none is given, there is no home directory"));
+}
+
+// "env -i PATH=$PATH muster run --rdzv-endpoint=localhost:1 failed because it had no token."
+TEST_F(TokenSourceTest, OnLoopbackNoHomeIsNeeded) {
+  ASSERT_EQ(chmod(dir_.path().c_str(), 01777), 0);
+  const std::string own = dir_.Path("muster-" + std::to_string(geteuid()));
+  const base::UserPlace place{.temps = {dir_.path()}};
+  const std::string file = own + "-0/token";
+  const TokenSource homes[] = {{.place = place},
+                               {.own_file = "/no/such/home/.config/muster/token", .place = place},
+                               {.own_file = "/proc/self/task/token", .place = place}};
+  const std::string first = AuthorityAt(homes[0], kLoopback);
+  for (const TokenSource& source : homes) {
+    EXPECT_EQ(*FindTokenFile(source, kLoopback), file);
+    EXPECT_EQ(AuthorityAt(source, {"localhost", 1}), first);
+    EXPECT_FALSE(Find(source, kNetwork).ok()) << "where others would need it as well";
+  }
+  struct stat info = {};
+  ASSERT_EQ(stat((own + "-0").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0700u);
+  EXPECT_FALSE(std::filesystem::exists("/no/such/home")) << "no home is made";
+}
+
+TEST_F(TokenSourceTest, RuntimeDirectoryComesFirstAndATokenThatIsThereBeforeAnyOther) {
+  ASSERT_EQ(chmod(dir_.path().c_str(), 01777), 0);
+  std::filesystem::create_directory(dir_.Path("run"));
+  TokenSource source{.place = {.temps = {dir_.path()}}};
+  const std::string batch_job = *FindTokenFile(source, kLoopback);
+  source.place.runtime = dir_.Path("run");
+  EXPECT_EQ(*FindTokenFile(source, kLoopback), batch_job) << "as a batch job lacks the variable";
+  std::filesystem::remove(batch_job);
+  EXPECT_EQ(*FindTokenFile(source, kLoopback), dir_.Path("run/muster/token"));
+  source.place.chosen = dir_.Path("chosen");
+  EXPECT_EQ(*FindTokenFile(source, kLoopback), dir_.Path("chosen/token"));
+}
+
+// A file that another user has put there must not be used.
+TEST_F(TokenSourceTest, FolderThatAnotherUserHasTakenIsPassedOver) {
+  ASSERT_EQ(chmod(dir_.path().c_str(), 01777), 0);
+  const std::string own = dir_.Path("muster-" + std::to_string(geteuid()));
+  ASSERT_EQ(mkdir((own + "-0").c_str(), 0777), 0);
+  if (geteuid() != 0 || lchown((own + "-0").c_str(), 12345, 12345) != 0) {
+    GTEST_SKIP() << "needs root";
+  }
+  const TokenSource source{.place = {.temps = {dir_.path()}}};
+  const auto file = FindTokenFile(source, kLoopback);
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_NE(*file, own + "-0/token");
+  EXPECT_EQ(*FindTokenFile(source, kLoopback), *file);
+  std::filesystem::remove_all(own + "-0");
+  std::filesystem::remove_all(std::filesystem::path(*file).parent_path());
+  ASSERT_EQ(symlink("/etc", (own + "-0").c_str()), 0);
+  ASSERT_EQ(lchown((own + "-0").c_str(), 12345, 12345), 0);
+  const auto beside_link = FindTokenFile(source, kLoopback);
+  ASSERT_TRUE(beside_link.ok()) << beside_link.status();
+  EXPECT_NE(*beside_link, own + "-0/token");
+}
+
+TEST_F(TokenSourceTest, TokenOfTheHomeThatCannotBeUsedIsTheUsersToMend) {
+  const std::string file = MakeFile("a/muster/token");
+  ASSERT_EQ(chmod(file.c_str(), 0644), 0);
+  EXPECT_FALSE(Find({.own_file = file, .place = {.temps = {dir_.path()}}}, kLoopback).ok());
 }
 
 TEST_F(TokenSourceTest, WhoWantsNoneGetsNone) {

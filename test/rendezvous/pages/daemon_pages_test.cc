@@ -1,10 +1,12 @@
 // What a daemon answers over HTTP, and to whom, from its first node to the end of a job.
-#include "rendezvous/pages/daemon_pages.h"
+#include "rendezvous/server/daemon_pages.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -72,11 +74,48 @@ TEST_F(DaemonPagesTest, WithoutATokenWhoAsksForAForeignNameIsToldNothing) {
             200);
 }
 
+// Only plain words were names, so no name needed an escape; and a job that is called ".." has no
+// path of its own in a browser.
+TEST_F(DaemonPagesTest, JobOfAnyNameIsFoundByItsEscapedName) {
+  const auto pages = Open(Credentials::Plaintext());
+  const struct {
+    std::string name;
+    std::string path;
+  } cases[] = {{"my job", "my%20job"},
+               {"team/exp", "team%2Fexp"},
+               {"x/logs", "x%2Flogs"},
+               {"..", "..;"},
+               {"a;", "a%3B"},
+               {"100%", "100%25"},
+               {"größe", "gr%C3%B6%C3%9Fe"},
+               {"a\u202eb", "a%E2%80%AEb"},
+               {"job10", "job10"},
+               {"job9", "job9"}};
+  for (const auto& each : cases) {
+    const AgentId agent = server_.daemon_loop().Attach([](const Directive&) {});
+    JoinRequest request = RequestFor(1, 1);
+    request.run_id = each.name;
+    request.settings.lease = Duration::zero();
+    server_.daemon_loop().Hear(agent, request);
+    const HttpAnswer answer = Ask(*pages, "/api/v1/jobs/" + each.path);
+    ASSERT_EQ(answer.status, 200) << answer.body;
+    EXPECT_EQ(Json::parse(answer.body)["run_id"], each.name);
+    EXPECT_THAT(answer.body, Not(HasSubstr("\u202e"))) << "it is escaped, for who reads it by curl";
+  }
+  const Json all = Json::parse(Ask(*pages, "/api/v1/jobs").body);
+  std::vector<std::string> names;
+  for (const Json& job : all) names.push_back(job["run_id"]);
+  const auto at = [&names](const char* name) {
+    return std::find(names.begin(), names.end(), name) - names.begin();
+  };
+  EXPECT_LT(at("job9"), at("job10")) << "in the order in which people list them";
+}
+
 TEST_F(DaemonPagesTest, RestartIsShownWithItsCauseAndItsCost) {
   const auto pages = Open(Credentials::Plaintext());
   const AgentId agent = Join();
-  server_.driver().Hear(agent, WorkersStarted{round_});
-  server_.driver().Hear(
+  server_.daemon_loop().Hear(agent, WorkersStarted{round_});
+  server_.daemon_loop().Hear(
       agent, WorkersExited{round_,
                            {.succeeded = false,
                             .failure = WorkerFailure{
@@ -128,12 +167,12 @@ TEST_F(DaemonPagesTest, LastLinesOfARankAreShownToWhoMayReadThem) {
   const Token token = Token::Random();
   const auto pages = Open(Credentials::FromToken(token, Role::kTool));
   std::optional<LogWanted> wanted;
-  const AgentId agent = server_.driver().Attach([&wanted](const Directive& directive) {
+  const AgentId agent = server_.daemon_loop().Attach([&wanted](const Directive& directive) {
     if (const auto* asked = std::get_if<LogWanted>(&directive)) wanted = *asked;
   });
   JoinRequest request = RequestFor(1, 1);
   request.node.delivers_logs = true;
-  server_.driver().Hear(agent, request);
+  server_.daemon_loop().Hear(agent, request);
   const auto ask = [&](const std::string& query, const std::string& bearer) {
     return pages->AnswerTo({.path = "/api/v1/jobs/job/logs", .query = query, .bearer = bearer});
   };
@@ -148,7 +187,7 @@ TEST_F(DaemonPagesTest, LastLinesOfARankAreShownToWhoMayReadThem) {
   const auto held = ask("rank=0&tail=2", token.Text()).later(reply);
   ASSERT_TRUE(test::RunUntil(io_, [&] { return wanted.has_value(); }));
   EXPECT_EQ(wanted->extent, (LogExtent{.tail = 2}));
-  LogExchange& logs = server_.driver().logs();
+  LogExchange& logs = server_.daemon_loop().logs();
   int reads = 0;
   ASSERT_TRUE(logs.OpenDelivery(wanted->delivery, {.read =
                                                        [&] {
@@ -184,7 +223,7 @@ TEST_F(DaemonPagesTest, LastLinesOfARankAreShownToWhoMayReadThem) {
 TEST_F(DaemonPagesTest, StepsAreShownAndWatchersHearOfThemSoon) {
   const auto pages = Open(Credentials::Plaintext());
   const AgentId agent = Join();
-  server_.driver().Hear(agent, WorkersStarted{round_});
+  server_.daemon_loop().Hear(agent, WorkersStarted{round_});
   tcp::socket stream(io_);
   stream.connect({boost::asio::ip::make_address("127.0.0.1"), pages->port()});
   stream.send(boost::asio::buffer(std::string("GET /api/v1/events HTTP/1.1\r\n\r\n")));
@@ -194,7 +233,7 @@ TEST_F(DaemonPagesTest, StepsAreShownAndWatchersHearOfThemSoon) {
                     .samples_per_second = 64,
                     .phases = {{"data", 0.25}, {"wait", 0.5, true}},
                     .timed_steps = 12};
-  server_.driver().Hear(agent, KeepAlive{.progress = {round_, {told}}});
+  server_.daemon_loop().Hear(agent, KeepAlive{.progress = {round_, {told}}});
   const Json rank = Json::parse(Ask(*pages, "/api/v1/jobs/job").body)["nodes"][0]["ranks"][0];
   EXPECT_EQ(rank["step"], 12);
   EXPECT_EQ(rank["own_seconds"], 0.25);
@@ -205,7 +244,8 @@ TEST_F(DaemonPagesTest, StepsAreShownAndWatchersHearOfThemSoon) {
   EXPECT_THAT(metrics, HasSubstr("\nmuster_rank_loss{run_id=\"job\",rank=\"0\",host="));
   EXPECT_THAT(metrics, HasSubstr("\nmuster_rank_straggling{run_id=\"job\",rank=\"0\",host="));
   RankTrouble trouble{.kind = TroubleKind::kStopped, .what = "was stopped by SIGSTOP"};
-  server_.driver().Hear(agent, KeepAlive{.progress = {.round = round_, .troubles = {{trouble}}}});
+  server_.daemon_loop().Hear(agent,
+                             KeepAlive{.progress = {.round = round_, .troubles = {{trouble}}}});
   const Json wrong = Json::parse(Ask(*pages, "/api/v1/jobs/job").body)["nodes"][0]["troubles"];
   ASSERT_EQ(wrong.size(), 1u);
   EXPECT_EQ(wrong[0]["kind"], "stopped");
@@ -263,7 +303,7 @@ TEST_F(DaemonPagesTest, EventsBeginWithTheJobsAsTheyAre) {
   EXPECT_EQ(Json::parse(answer.body.substr(6))[0]["run_id"], "job");
 }
 
-// "I took the token of somebody who has left, and his browser went on showing our jobs."
+// "I revoked the token of somebody who has left, and their browser went on showing our jobs."
 TEST_F(DaemonPagesTest, WhoseTokenWasTakenAwayIsToldNoMore) {
   const test::TempDir tokens;
   const Token his = Token::Random();
@@ -294,17 +334,18 @@ TEST_F(DaemonPagesTest, WhoseTokenWasTakenAwayIsToldNoMore) {
 TEST_F(DaemonPagesTest, RestartIsRecoveredFromWhenTheWorkersOfTheNextRoundHaveStarted) {
   const auto pages = Open(Credentials::Plaintext());
   const AgentId agent = Join();
-  Driver& driver = server_.driver();
-  driver.Hear(agent, WorkersStarted{round_});
-  driver.Hear(agent, WorkersExited{round_, {.failure = WorkerFailure{.rank = 0, .exit_code = 3}}});
+  DaemonLoop& daemon_loop = server_.daemon_loop();
+  daemon_loop.Hear(agent, WorkersStarted{round_});
+  daemon_loop.Hear(agent,
+                   WorkersExited{round_, {.failure = WorkerFailure{.rank = 0, .exit_code = 3}}});
   JoinRequest again = RequestFor(1, 1);
   again.settings.max_restarts = 3;
   again.after = round_.number;
-  driver.Hear(agent, again);
+  daemon_loop.Hear(agent, again);
   std::string metrics = Ask(*pages, "/metrics").body;
   EXPECT_THAT(metrics, HasSubstr("muster_regathering_seconds_count 1\n"));
   EXPECT_THAT(metrics, HasSubstr("muster_recovery_seconds_count 0\n"));
-  driver.Hear(agent, WorkersStarted{round_});
+  daemon_loop.Hear(agent, WorkersStarted{round_});
   metrics = Ask(*pages, "/metrics").body;
   EXPECT_THAT(metrics, HasSubstr("muster_recovery_seconds_count 1\n"));
   const Json job = Json::parse(Ask(*pages, "/api/v1/jobs/job").body);
@@ -317,14 +358,14 @@ TEST_F(DaemonPagesTest, DaemonThatLeadsNoLongerShowsNothing) {
   const auto pages = Open(Credentials::Plaintext());
   Join();
   const auto leads = std::make_shared<bool>(true);
-  server_.driver().LeadBy([leads] { return *leads; });
+  server_.daemon_loop().LeadBy([leads] { return *leads; });
   EXPECT_EQ(Ask(*pages, "/api/v1/jobs").status, 200);
   *leads = false;
   for (const char* const path : {"/metrics", "/api/v1/jobs", "/api/v1/jobs/job",
                                  "/api/v1/jobs/none", "/api/v1/events", "/api/v1/jobs/job/logs"}) {
     const HttpAnswer answer = Ask(*pages, path);
     EXPECT_EQ(answer.status, 503) << path;
-    EXPECT_THAT(answer.body, HasSubstr("this daemon leads no longer")) << path;
+    EXPECT_THAT(answer.body, HasSubstr("this daemon is no longer the leader")) << path;
   }
   EXPECT_EQ(Ask(*pages, "/healthz").status, 200) << "its process is alive";
 }

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/json.h"
-#include "rendezvous/pages/daemon_pages.h"
+#include "rendezvous/server/daemon_pages.h"
 
 namespace muster::rendezvous {
 

@@ -29,7 +29,7 @@ TEST_F(DescriptionTest, AnswersAreAsTheirDescriptionSays) {
   EXPECT_EQ(described("/api/v1/jobs", "/api/v1/jobs"), "");
   const AgentId agent = Join();
   EXPECT_EQ(described("/api/v1/jobs", "/api/v1/jobs"), "");
-  server_.driver().Hear(
+  server_.daemon_loop().Hear(
       agent, WorkersExited{round_, {.succeeded = false, .failure = WorkerFailure{.exit_code = 3}}});
   EXPECT_EQ(described("/api/v1/jobs/job", "/api/v1/jobs/{run_id}"), "");
   EXPECT_EQ(described("/api/v1/jobs/none", "/api/v1/jobs/{run_id}"), "");

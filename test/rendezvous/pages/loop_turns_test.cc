@@ -1,5 +1,5 @@
 // How long handlers hold the loop, told apart from how long it waits for them.
-#include "rendezvous/pages/loop_turns.h"
+#include "rendezvous/server/daemon_figures.h"
 
 #include <algorithm>
 #include <chrono>

@@ -18,8 +18,8 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "base/json.h"
-#include "rendezvous/pages/daemon_pages.h"
-#include "rendezvous/pages/rank_figures.h"
+#include "rendezvous/pages/job_figures.h"
+#include "rendezvous/server/daemon_pages.h"
 #include "test/rendezvous/support/join_request.h"
 
 namespace muster::rendezvous {
@@ -61,11 +61,11 @@ std::string Scraped() {
   auto pages = DaemonPages::Open(io, {"127.0.0.1", 0}, Credentials::Plaintext(), server);
   EXPECT_TRUE(pages.ok()) << pages.status();
   RoundId round;
-  const AgentId agent = server.driver().Attach([&round](const Directive& directive) {
+  const AgentId agent = server.daemon_loop().Attach([&round](const Directive& directive) {
     if (const auto* const assignment = std::get_if<Assignment>(&directive))
       round = assignment->id();
   });
-  server.driver().Hear(agent, RequestFor(1, 1));
+  server.daemon_loop().Hear(agent, RequestFor(1, 1));
   // A rank that tells all there is.
   const RankProgress told{.step = 1,
                           .loss = 1,
@@ -73,7 +73,7 @@ std::string Scraped() {
                           .step_seconds = 1,
                           .phases = {{"data", 0.1}},
                           .timed_steps = 1};
-  server.driver().Hear(agent, KeepAlive{.progress = {round, {told}}});
+  server.daemon_loop().Hear(agent, KeepAlive{.progress = {round, {told}}});
   return (*pages)->AnswerTo({.path = "/metrics"}).body;
 }
 
@@ -83,7 +83,9 @@ Metrics Exposed() {
   WriteRankFigures({{.run_id = "job",
                      .nodes = {{.ranks = {{.rank = 1, .straggling = Straggling{0.5, "data"}}}}}}},
                    of_straggler);
-  const std::string text = absl::StrCat(Scraped(), of_straggler.Take());
+  Exposition of_standby;
+  WriteStandbyFigures(true, of_standby);
+  const std::string text = absl::StrCat(Scraped(), of_straggler.Take(), of_standby.Take());
   Metrics metrics;
   const std::regex sample(R"(([a-z_]+)(?:\{(.*)\})? [^ ]+)");
   const std::regex label(R"re(([a-z_]+)="(?:[^"\\]|\\.)*")re");

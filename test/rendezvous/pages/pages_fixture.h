@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 #include <boost/asio/io_context.hpp>
 
-#include "rendezvous/pages/daemon_pages.h"
+#include "rendezvous/server/daemon_pages.h"
 #include "test/rendezvous/support/join_request.h"
 
 namespace muster::rendezvous {
@@ -26,7 +26,7 @@ class PagesFixture : public ::testing::Test {
   }
   // An agent of the job "job", which needs one node.
   AgentId Join() {
-    const AgentId agent = server_.driver().Attach([this](const Directive& directive) {
+    const AgentId agent = server_.daemon_loop().Attach([this](const Directive& directive) {
       if (const auto* const assignment = std::get_if<Assignment>(&directive)) {
         round_ = {assignment->incarnation, assignment->round};
       }
@@ -34,7 +34,7 @@ class PagesFixture : public ::testing::Test {
     JoinRequest request = RequestFor(1, 1);
     request.settings.max_restarts = 3;
     request.settings.lease = Duration::zero();
-    server_.driver().Hear(agent, request);
+    server_.daemon_loop().Hear(agent, request);
     return agent;
   }
 
@@ -44,8 +44,9 @@ class PagesFixture : public ::testing::Test {
                                 .what = "exited with code 3",
                                 .stderr_tail = "no such layer",
                                 .final = true};
-    server_.driver().Hear(agent, WorkersExited{round_, {.succeeded = false, .failure = failure}});
-    server_.driver().Hear(agent, Goodbye{});
+    server_.daemon_loop().Hear(agent,
+                               WorkersExited{round_, {.succeeded = false, .failure = failure}});
+    server_.daemon_loop().Hear(agent, Goodbye{});
   }
 
   boost::asio::io_context io_;

@@ -1,5 +1,5 @@
 // What Prometheus is told of ranks, and of how many.
-#include "rendezvous/pages/rank_figures.h"
+#include "rendezvous/pages/job_figures.h"
 
 #include <cmath>
 #include <string>
@@ -17,6 +17,7 @@ using ::testing::Not;
 
 std::string Written(const std::vector<JobSnapshot>& jobs) {
   Exposition out;
+  JobFigures().Write(jobs, out);
   WriteRankFigures(jobs, out);
   return out.Take();
 }
@@ -67,7 +68,7 @@ TEST(RankFiguresTest, RanksInTroubleAreCountedByWhatIsWrong) {
                                                 trouble(0, TroubleKind::kOutputLost)}},
                                   {.troubles = {trouble(3, TroubleKind::kStopped)}}}};
   const std::string text = Written({job, {.run_id = "over", .state = JobState::kEnded}});
-  EXPECT_THAT(text, Not(HasSubstr("over")));
+  EXPECT_THAT(text, Not(HasSubstr("\"over\"")));
   const std::string name = "\nmuster_job_ranks_in_trouble{run_id=\"j\",trouble=";
   EXPECT_THAT(text, HasSubstr(name + "\"stopped\"} 2\n"));
   EXPECT_THAT(text, HasSubstr(name + "\"output_lost\"} 1\n"));

@@ -1,5 +1,5 @@
-// What a daemon shows of a tenant who is not open, as it has only just begun or his journal is
-// damaged.
+// What a daemon shows of a tenant that is not open, because the daemon has only just started or the
+// tenant's journal is damaged.
 #include <functional>
 #include <map>
 #include <memory>
@@ -12,7 +12,7 @@
 
 #include "rendezvous/identity/keyring.h"
 #include "rendezvous/identity/token.h"
-#include "rendezvous/pages/daemon_pages.h"
+#include "rendezvous/server/daemon_pages.h"
 #include "test/rendezvous/pages/description.h"
 #include "test/rendezvous/support/fake_journal.h"
 #include "test/support/temp_dir.h"
@@ -83,10 +83,10 @@ TEST_F(TenantPagesTest, WhoIsNotOpenIsNotSaidToHaveNoJobs) {
     EXPECT_THAT(metrics.body, HasSubstr("muster_tenant_open 0\n"));
     EXPECT_THAT(metrics.body, Not(HasSubstr("muster_jobs")));
   };
-  expect("the daemon is still opening what it remembers of this tenant");
+  expect("the daemon is still opening this tenant's state");
   Answer("bob", OpenedJournal{std::make_unique<FakeJournal>(), {}});
   Answer("alice", absl::DataLossError("it is damaged"));
-  expect("the daemon cannot open what it remembers of this tenant");
+  expect("the daemon cannot open this tenant's state");
   // That is no concern of anybody else's.
   EXPECT_EQ(Ask("/api/v1/jobs", bob_).body, "[]\n");
   EXPECT_THAT(Ask("/metrics", bob_).body, HasSubstr("muster_tenant_open 1\n"));

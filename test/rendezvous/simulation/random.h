@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <random>
 
-#include "rendezvous/core/types.h"
+#include "rendezvous/core/values/types.h"
 
 namespace muster::rendezvous {
 

@@ -4,8 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/phrases.h"
-#include "rendezvous/core/phrases.h"
+#include "base/text.h"
+#include "rendezvous/core/values/phrases.h"
 
 namespace muster::rendezvous {
 namespace {

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "rendezvous/core/directive.h"
-#include "rendezvous/core/snapshot.h"
+#include "rendezvous/core/values/messages.h"
+#include "rendezvous/core/values/snapshot.h"
 
 namespace muster::rendezvous {
 

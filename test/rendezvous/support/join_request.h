@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "rendezvous/core/types.h"
+#include "rendezvous/core/values/types.h"
 
 namespace muster::rendezvous {
 

@@ -21,7 +21,7 @@
 #include <string_view>
 #include <vector>
 
-#include "rendezvous/core/types.h"
+#include "rendezvous/core/values/types.h"
 
 namespace muster::rendezvous {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "rendezvous/core/types.h"
+#include "rendezvous/core/values/types.h"
 
 namespace muster::rendezvous {
 

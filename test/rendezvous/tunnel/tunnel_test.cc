@@ -11,12 +11,12 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 
+#include "rendezvous/client/tunnel_client.h"
 #include "rendezvous/fronts/tcpstore_server.h"
+#include "rendezvous/fronts/tunnel_server.h"
 #include "rendezvous/identity/token.h"
 #include "rendezvous/net/credentials.h"
 #include "rendezvous/net/listening_socket.h"
-#include "rendezvous/tunnel/tunnel_client.h"
-#include "rendezvous/tunnel/tunnel_server.h"
 #include "test/support/run_until.h"
 
 namespace muster::rendezvous {
@@ -400,8 +400,8 @@ TEST_F(TunnelTest, WhoHasAnotherTokenOrNoneComesToNoCall) {
     Line worker = Worker();
     worker.Send("x");
     const std::uint64_t before = server_->refused();
-    // With a token he gets as far as a handshake, which fails on his own side first; in plain text
-    // he is told so.
+    // With another token an agent gets as far as a handshake, which fails on its own side first; in
+    // plain text it is told so.
     ASSERT_TRUE(RunUntil(io_, [polls = 0]() mutable { return ++polls > 200; }));
     EXPECT_EQ(server_->streams(), 0u);
     EXPECT_GE(server_->refused(), before);

@@ -1,4 +1,4 @@
-#include "rendezvous/wire/death_notice.h"
+#include "rendezvous/wire/liveness_probe.h"
 
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ TEST(DeathNoticeTest, WhatIsNotWholeIsNone) {
   }
 }
 
-// Two lines, of which the second was taken for a part of the session's token.
+// Two lines, of which the second was parsed as part of the session's token.
 TEST(DeathNoticeTest, OneWithMoreThanALineIsNone) {
   EXPECT_EQ(ParseDeathNotice("DEAD 0123\n4567\n"), std::nullopt);
   EXPECT_EQ(ParseDeathNotice("DEAD 0123\n\n"), std::nullopt);

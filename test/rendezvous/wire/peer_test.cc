@@ -1,4 +1,4 @@
-#include "rendezvous/wire/peer.h"
+#include "rendezvous/net/peer.h"
 
 #include <gtest/gtest.h>
 

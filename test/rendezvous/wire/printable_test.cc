@@ -1,4 +1,4 @@
-#include "rendezvous/wire/printable.h"
+#include "rendezvous/core/values/phrases.h"
 
 #include <gtest/gtest.h>
 
@@ -28,6 +28,7 @@ TEST(PrintableTest, WhatWouldCommandATerminalIsReplaced) {
        "2J",
        "?2J"},  // U+009B, which is ESC [ in one character
       {"\xc2\x80\xc2\x9f\xc2\xa0", "??\xc2\xa0"},
+      {"exp\u202e7niart", "exp?7niart"},
   };
   for (const Case& c : cases) EXPECT_EQ(Printable(c.text, 100), c.shown);
 }

@@ -17,7 +17,7 @@ using std::chrono::milliseconds;
 constexpr std::int64_t kMaxInt64 = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kMinInt64 = std::numeric_limits<std::int64_t>::min();
 
-// The message as the other end gets it.
+// The message as received by the other end.
 template <typename Message>
 Message Sent(const Message& message) {
   Message received;
@@ -38,7 +38,7 @@ Event ThereAndBack(const Event& event) {
   return FromWire(Sent(wire));
 }
 
-// Of an event that another program has written.
+// From an event written by another program.
 JoinRequest FromWire(const v1::Join& join) {
   v1::AgentEvent wire;
   *wire.mutable_join() = join;
@@ -157,7 +157,7 @@ TEST(WireTest, VersionsComeBackAsTheyWere) {
   EXPECT_EQ(ThereAndBack(request).speaks, request.speaks);
 }
 
-// As those that were built before versions were told.
+// From builds before version negotiation.
 TEST(WireTest, WhoTellsNoVersionSpeaksTheFirst) {
   v1::AgentEvent join, resume;
   join.mutable_join();
@@ -366,6 +366,23 @@ TEST(WireTest, StatesOfJobsAndNodesHaveTheirNames) {
   EXPECT_EQ(node_state(NodeState::kSpare), "SPARE");
 }
 
+// Jobs with such names were listed but could not be looked up.
+TEST(WireTest, NamesThatAreLookedUpStayAsTheyAre) {
+  for (const char* const name : {"my job", "a\u202eb", "x\u200dy", "größe"}) {
+    v1::JobDescription wire;
+    ToWire(JobSnapshot{.run_id = name, .nodes = {{.node = {.role = name}}}}, &wire);
+    const JobSnapshot back = muster::rendezvous::FromWire(wire);
+    EXPECT_EQ(back.run_id, name);
+    EXPECT_EQ(back.nodes.front().node.role, name);
+    v1::JobEnd end;
+    ToWire(JobEnd{.run_id = name}, &end);
+    EXPECT_EQ(muster::rendezvous::FromWire(end).run_id, name);
+  }
+  v1::JobDescription wire;
+  wire.set_run_id("a\x1b[2J");
+  EXPECT_EQ(muster::rendezvous::FromWire(wire).run_id, "a?[2J") << "which no name may be";
+}
+
 // ------------------------------------------------------------------------- what a stranger sends
 
 TEST(WireTest, ControlCharactersInWhatPeopleSeeAreReplaced) {
@@ -498,8 +515,8 @@ TEST(WireTest, EmptyMessagesAreRead) {
   EXPECT_EQ(As<Waiting>(rendezvous::FromWire(v1::Directive{})).sentence, "");
 }
 
-// A worker's path with bytes that are no UTF-8 ended the streams of all agents of the job: protobuf
-// does not read a message with such a string.
+// A worker's path with invalid UTF-8 ended the streams of all agents of the job: protobuf rejects a
+// message with such a string.
 TEST(WireTest, TextThatIsNoUtf8DoesNotSpoilTheMessage) {
   const std::string bad = "caf\xe9";
   WorkerFailure failure{.node_id = bad,
@@ -555,7 +572,7 @@ TEST(WireTest, WhatRanksHaveToldComesBackAsItWas) {
   ASSERT_EQ(received.progress.ranks.size(), 3u);
   EXPECT_EQ(received.progress.ranks[0], sent.progress.ranks[0]);
   EXPECT_EQ(received.progress.ranks[2], sent.progress.ranks[2]);
-  // Phases of all ranks are in one order.
+  // The phases of all ranks are in one order.
   EXPECT_EQ(received.progress.ranks[1].phases,
             (std::vector<PhaseTime>{{"wait", 0.2, true}, {"forward", 0.1}}));
   EXPECT_EQ(std::get<KeepAlive>(ThereAndBack(Event(KeepAlive{.number = 7}))),

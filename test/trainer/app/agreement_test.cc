@@ -1,4 +1,4 @@
-// Ranks that cannot train together end together, with the reason on each of them.
+// Ranks that cannot train together exit together, with the reason on each of them.
 #include <algorithm>
 #include <fstream>
 #include <string>
@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "test/support/temp_dir.h"
-#include "test/trainer/app/ranks.h"
+#include "test/trainer/ranks.h"
 
 namespace muster::trainer {
 namespace {
@@ -24,7 +24,7 @@ class AgreementTest : public testing::Test {
   const test::TempDir dir_;
 };
 
-// One rank that had another learning rate trained another model, and nothing said so.
+// A rank with another learning rate silently trained another model.
 TEST_F(AgreementTest, AnotherOptionOnOneRankEndsAllWithTheSameSentence) {
   const std::pair<std::vector<std::vector<std::string>>, std::string> cases[] = {
       {{{}, {"--lr", "0.5"}, {}}, "rank 1 has --lr 0.5, and rank 0 has 0.02"},
@@ -47,7 +47,7 @@ TEST_F(AgreementTest, AnotherOptionOnOneRankEndsAllWithTheSameSentence) {
   }
 }
 
-// The others waited for five minutes, and then said that it "did not arrive".
+// The others waited for five minutes, and then reported that it "did not arrive".
 TEST_F(AgreementTest, ARankThatIsNotFitEndsAllAtOnce) {
   const struct {
     std::size_t unfit;
@@ -86,7 +86,7 @@ TEST_F(AgreementTest, WhenNoRankIsFitEachSaysWhy) {
   }
 }
 
-// Rank 0 ended with a sentence, and the others with "another rank is gone".
+// Rank 0 exited with a sentence, and the others with "another rank is gone".
 TEST_F(AgreementTest, FilesThatRankZeroCannotOpenEndAllWithTheReason) {
   std::ofstream(dir_.Path("notes.txt")) << "no directory";
   Ranks ranks(Training({"--tensorboard", dir_.Path("notes.txt")}), 2);

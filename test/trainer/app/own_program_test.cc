@@ -1,5 +1,5 @@
-// A program with a model of its own, from outside: what it says when its recipe or its user makes a
-// mistake, alone and as ranks.
+// A program with its own model, from outside: its errors when its recipe or its user makes a
+// mistake, as a single process and as ranks.
 #include <algorithm>
 #include <array>
 #include <filesystem>
@@ -12,13 +12,12 @@
 #include <gtest/gtest.h>
 
 #include "test/support/temp_dir.h"
-#include "test/trainer/app/ranks.h"
+#include "test/trainer/app/command_words.h"
+#include "test/trainer/ranks.h"
 #include "trainer/io/torch_file.h"
 
 namespace muster::trainer {
 namespace {
-
-using Arguments = std::vector<std::string>;
 
 Arguments Own(const Arguments& more) {
   Arguments arguments = {"test/trainer/app/own_program"};
@@ -50,8 +49,8 @@ class OwnProgramTest : public testing::Test {
   static inline std::unique_ptr<test::TempDir> dir_;
 };
 
-// Expects all of `ranks` to end with `code`: rank `unfit` with `sentence`, and the others with that
-// it cannot take part because of it.
+// Expects all of `ranks` to exit with `code`: rank `unfit` with `sentence`, and the others naming
+// it as the reason.
 void ExpectUnfit(Ranks& ranks, int unfit, const std::string& sentence, int code) {
   EXPECT_EQ(ranks.Wait(), (std::vector<int>{code, code})) << ranks.errors();
   for (const int rank : {0, 1}) {
@@ -64,7 +63,7 @@ void ExpectUnfit(Ranks& ranks, int unfit, const std::string& sentence, int code)
   }
 }
 
-// "The model was made with --units=3, and --units=1 was given": the empty --note took --units=3 for
+// "The model was made with --units=3, and --units=1 was given": the empty --note took --units=3 as
 // its value.
 TEST_F(OwnProgramTest, EvalTakesAnEmptyTextFromTheCheckpoint) {
   Ranks ranks(Eval(), 1);
@@ -81,16 +80,15 @@ TEST_F(OwnProgramTest, ARecipeThatThrowsOnOneRankEndsAllAtOnce) {
   }
 }
 
-// SIGABRT and "terminate called", without a word for the launcher: NCCL tells of a peer that is
-// gone by an exception in a thread of its own.
+// SIGABRT and "terminate called", without a word to the launcher: NCCL reports a lost peer by an
+// exception in its own thread.
 TEST_F(OwnProgramTest, AnExceptionInAnyThreadEndsTheProcessWithASentence) {
   const std::string error_file = dir_->Path("error.json");
   Ranks ranks(
       Training(), 1,
       {"RANK=0", "WORLD_SIZE=1", "OWN_TROUBLE=0 thread", "TORCHELASTIC_ERROR_FILE=" + error_file});
   EXPECT_EQ(ranks.Wait(), std::vector<int>{1});
-  const std::string sentence =
-      "rank 0: a thread has ended by an exception: the thread cannot be had";
+  const std::string sentence = "rank 0: a thread ended with an exception: the thread cannot be had";
   EXPECT_EQ(ranks[0].err(), "own_program: " + sentence + "\n");
   std::ifstream file(error_file);
   const std::string written{std::istreambuf_iterator<char>(file), {}};
@@ -112,7 +110,7 @@ TEST_F(OwnProgramTest, AMistakeOnOneRankOfEvalEndsAllAtOnce) {
   }
 }
 
-// The other rank said that a connection was reset.
+// The other rank reported that a connection was reset.
 TEST_F(OwnProgramTest, DataThatThrowOnOneRankOfEvalAreNamedByAll) {
   Ranks ranks(Eval(), 2, {"OWN_TROUBLE=1 data"});
   EXPECT_EQ(ranks.Wait(), (std::vector<int>{1, 1})) << ranks.errors();
@@ -120,7 +118,7 @@ TEST_F(OwnProgramTest, DataThatThrowOnOneRankOfEvalAreNamedByAll) {
             "own_program: rank 0: on rank 1: the data function of line: the data cannot be had\n");
 }
 
-// What came behind the first 16 KB of the options, or behind a line break, was not compared.
+// Options beyond the first 16 KB, or after a line break, were not compared.
 TEST_F(OwnProgramTest, OptionsAreComparedHoweverLongTheyAre) {
   const std::string advice = ": give all ranks the same options\n";
   const std::string another = "rank 1 has another --note than rank 0" + advice;
@@ -143,7 +141,7 @@ TEST_F(OwnProgramTest, OptionsAreComparedHoweverLongTheyAre) {
   }
 }
 
-// What a checkpoint calls the flags of its model came to the command line unseen.
+// A checkpoint's model flags were passed to the command line unchecked.
 TEST_F(OwnProgramTest, ACheckpointGivesNoFlagsButThoseOfItsModel) {
   const auto whole = ReadTorchFile(dir_->Path("run/step-000000000002.pt"));
   ASSERT_TRUE(whole.ok()) << whole.status();
@@ -170,7 +168,7 @@ TEST_F(OwnProgramTest, ACheckpointGivesNoFlagsButThoseOfItsModel) {
   }
 }
 
-// It spoke of muster-train, which whoever runs it may not have, and of the heads of a gpt.
+// It mentioned muster-train, which its user may not have, and the heads of a gpt.
 TEST_F(OwnProgramTest, ItCallsItselfByItsOwnName) {
   for (const Arguments& words :
        {Arguments{"--help"}, Arguments{"eval", "--help"}, Arguments{"consolidate", "--help"}}) {

@@ -6,8 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "test/support/temp_dir.h"
-#include "test/trainer/app/ranks.h"
 #include "test/trainer/program.h"
+#include "test/trainer/ranks.h"
 
 namespace muster::trainer {
 namespace {
@@ -58,8 +58,8 @@ TEST_F(ParityTest, SharedOptimizerStateGivesThoseOfZeroRedundancyOptimizer) {
                            "--lr", "0.001", "--weight-decay", "0.01", "--zero", "1"});
 }
 
-// With torch 2.6, weights in double precision were no longer Python's after the 1270th step: from
-// 2.5 on Python takes AdamW's root as a power, whose last bit differs there.
+// With torch 2.6, weights in double precision differed from Python's after the 1270th step: from
+// 2.5 on Python computes AdamW's root as a power, whose last bit differs there.
 TEST_F(ParityTest, ThousandStepsOfAdamWInDoublePrecisionGiveThemToo) {
   ExpectWeightsArePythons({"--algorithm", "adamw", "--dtype", "float64", "--max-steps", "1280",
                            "--batch-size", "2", "--lr", "0.001", "--weight-decay", "0.01"});

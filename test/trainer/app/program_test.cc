@@ -1,5 +1,5 @@
-// muster-train from outside: the files it writes on request, what it can start from, and what it
-// refuses.
+// muster-train from outside: the files it writes on request, its possible starting points, and what
+// it refuses.
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "test/support/temp_dir.h"
-#include "test/trainer/app/ranks.h"
+#include "test/trainer/ranks.h"
 
 namespace muster::trainer {
 namespace {
@@ -77,8 +77,8 @@ TEST_F(ProgramTest, WritesMetricsEventsTraceAndProfile) {
   }
 }
 
-// The metrics of a run that was stopped ended as if it were over; and a run that was over, started
-// again, had two tests and two ends.
+// The metrics of a stopped run ended as if it were over; and a finished run, started again, had two
+// tests and two ends.
 TEST_F(ProgramTest, TheMetricsEndWhenTheRunDoesAndOnce) {
   const auto with = [&](const std::string& name, Words more) {
     more.insert(more.end(), {"--checkpoint-dir", dir_.Path(name), "--metrics",
@@ -102,14 +102,14 @@ TEST_F(ProgramTest, TheMetricsEndWhenTheRunDoesAndOnce) {
     TrainOk(arguments, 2);
     EXPECT_EQ(ReadAll(dir_.Path(length[0] + ".jsonl")), once);
   }
-  // What it says again it says to who has not heard it.
+  // It repeats the report only where it has not been written.
   Words elsewhere = with("--epochs", {"--epochs", "1"});
   *std::find(elsewhere.begin(), elsewhere.end(), dir_.Path("--epochs.jsonl")) = dir_.Path("new");
   TrainOk(elsewhere, 2);
   EXPECT_NE(ReadAll(dir_.Path("new")).find("test/loss"), std::string::npos);
 }
 
-// A file's name cleared the terminal of whoever read the message.
+// A file name cleared the user's terminal when a message was printed.
 TEST_F(ProgramTest, ControlCharactersOfNamesAreNotPrinted) {
   Ranks ranks(MusterTrainWith(Small({"--init-from", dir_.Path("a\x1b[2Jb\nc.pt")})), 1);
   EXPECT_EQ(ranks.Wait(), std::vector<int>{2});
@@ -118,7 +118,7 @@ TEST_F(ProgramTest, ControlCharactersOfNamesAreNotPrinted) {
   EXPECT_EQ(std::count(errors.begin(), errors.end(), '\n'), 1) << errors;
 }
 
-// Whoever tried it out found a muster-train.pt where they stood.
+// A user who tried it out found a muster-train.pt in the current directory.
 TEST_F(ProgramTest, LeavesNothingWhereNothingIsAskedFor) {
   test::Command program({"/bin/sh", "-c", "cd \"$0\" && exec \"$@\"", dir_.path(),
                          fs::absolute(MusterTrainWith({})[0]).string(), "--dataset", "generated",
@@ -137,7 +137,7 @@ TEST_F(ProgramTest, SaysWhatItRunsOnBeforeItBegins) {
 }
 
 // "The first thing it told me was to install a package that is installed": four ranks measured at
-// once, and OpenBLAS was slow for that moment. Here it is slow for the whole run.
+// once, and OpenBLAS was slow at that moment. Here it is slow for the whole run.
 TEST_F(ProgramTest, SlowMachineWithOpenBlasIsNotToldToInstallIt) {
   Ranks ranks(MusterTrainWith(Small({"--max-steps", "1", "--no-eval"})), 1,
               {"OPENBLAS_CORETYPE=Atom"});
@@ -145,7 +145,7 @@ TEST_F(ProgramTest, SlowMachineWithOpenBlasIsNotToldToInstallIt) {
   EXPECT_EQ(ranks.errors().find("warning"), std::string::npos) << ranks.errors();
 }
 
-// A user trained 25 times slower than need be, and nothing said why.
+// A user trained 25 times slower than necessary, without any hint.
 TEST_F(ProgramTest, TheReferenceBlasIsWarnedOf) {
   const fs::path folder = "/usr/lib/x86_64-linux-gnu/blas";
   if (!fs::exists(folder / "libblas.so.3")) GTEST_SKIP() << "libblas3 is not installed";
@@ -163,10 +163,10 @@ TEST_F(ProgramTest, TheReferenceBlasIsWarnedOf) {
 TEST_F(ProgramTest, WhatItExportsIsWhatItCanBeginWith) {
   TrainOk(Small({"--max-steps", "3", "--no-eval", "--export", dir_.Path("model.safetensors")}));
   const std::string trained = ReadAll(dir_.Path("model.pt"));
-  // By another name it was "not a file of torch.save".
+  // Under another name it was "not a file of torch.save".
   fs::copy_file(dir_.Path("model.safetensors"), dir_.Path("model.weights"));
   for (const char* from : {"model.safetensors", "model.weights", "model.pt"}) {
-    // With next to no learning the model stays what it began as, on both ranks.
+    // With a tiny learning rate the model stays as it began, on both ranks.
     const std::string out = TrainOk(
         {"--dataset", "generated", "--model", "mlp", "--seed", "5", "--lr", "1e-30", "--max-steps",
          "1", "--no-eval", "--init-from", dir_.Path(from), "--checkpoint", dir_.Path("same.pt")},
@@ -176,7 +176,7 @@ TEST_F(ProgramTest, WhatItExportsIsWhatItCanBeginWith) {
   }
 }
 
-// `--parallel average` passed the whole share of a rank through the model, whatever it was told.
+// `--parallel average` passed a rank's whole share through the model, ignoring --accumulate.
 TEST_F(ProgramTest, AccumulatedPartsAreTheWholeBatch) {
   for (const char* way : {"ddp", "average"}) {
     SCOPED_TRACE(way);
@@ -249,9 +249,8 @@ TEST_F(ProgramTest, ComparingRefusesMistakesBeforeItStartsAnything) {
                                                   {"--checkpoint-dir", dir_.Path("compared")},
                                                   {"--metrics", dir_.Path("compared")},
                                                   {"--mesh", "tp=2"},
-                                                  // "take a multiple of -9027155914907130016"
-                                                  {"--scaling", "43"},
-                                                  {"--ranks", "3"}}) {
+                                                  {"--scaling", "43", "--batch-size", "42"},
+                                                  {"--ranks", "3", "--batch-size", "2"}}) {
     std::vector<std::string> arguments = {"compare"};
     arguments.insert(arguments.end(), mistake.begin(), mistake.end());
     test::Command compare(MusterTrainWith(arguments));
@@ -266,13 +265,12 @@ TEST_F(ProgramTest, ComparingByALauncherThatStartsNothingIsAnError) {
   test::Command compare(MusterTrainWith({"compare", "--launcher", "/bin/true", "--methods",
                                          "single", "--dataset", "generated", "--model", "mlp"}));
   EXPECT_EQ(compare.Wait(std::chrono::seconds(60)), 1);
-  EXPECT_NE(compare.err().find("single: /bin/true has ended well, and no training has told its "
-                               "speed"),
+  EXPECT_NE(compare.err().find("single: /bin/true succeeded, but no training reported its speed"),
             std::string::npos)
       << compare.err();
 }
 
-// The methods before were run for nothing, and the exit code was 1.
+// The results of the earlier methods were lost, and the exit code was 1.
 TEST_F(ProgramTest, ComparingShowsWhatItHasWhenARankFindsAMistake) {
   test::Command compare(MusterTrainWith({"compare", "--launcher", "launcher/muster", "--methods",
                                          "ddp,tp", "--dataset", "generated", "--model", "mlp",
@@ -345,7 +343,7 @@ TEST_F(ProgramTest, SaysHowManyTokensItTrainsOnAndHowMuchMemoryThatTakes) {
   EXPECT_FALSE(latest.contains("summary/peak_gpu_bytes"));
 }
 
-// From a text to a GPT over tokens, and every part of it by its command.
+// From a text to a GPT over tokens, each step by its command.
 TEST_F(ProgramTest, TrainsOnTokensThatItHasMade) {
   std::string text;
   while (text.size() < 30'000) text += "The trainer's training of the trained, and that of 2026.\n";
@@ -374,7 +372,7 @@ TEST_F(ProgramTest, TrainsOnTokensThatItHasMade) {
   EXPECT_EQ(train({"--data", dir_.Path("a.txt"), "--tokenizer", tokenizer}), from_tokens);
 }
 
-// A user saw that a rank had waited in vain, and not for whom, nor in what.
+// A user saw that a rank had waited in vain, but not for which rank, nor in which operation.
 TEST_F(ProgramTest, ATimeOutSaysWhereEachRankIs) {
   for (const char* comm : {"gloo", "shm"}) {
     SCOPED_TRACE(comm);
@@ -395,7 +393,7 @@ TEST_F(ProgramTest, ATimeOutSaysWhereEachRankIs) {
   }
 }
 
-// A user saw "another rank is gone" and nothing of where: the error file has the stack.
+// A user saw "another rank is gone" but not where: the error file has the stack.
 TEST_F(ProgramTest, TheErrorFileOfALostPeerHasMessageAndStack) {
   BeatEar ear;
   Ranks ranks(MusterTrainWith(Small({"--epochs", "100000", "--comm", "gloo"})), 2,

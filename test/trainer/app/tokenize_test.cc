@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "test/support/temp_dir.h"
-#include "trainer/text/text_encoder.h"
+#include "trainer/text/tokenizer.h"
 #include "trainer/text/tokenizer_file.h"
 
 namespace muster::trainer {
@@ -94,9 +94,9 @@ TEST_F(TokenizeTest, AMistakeIsOneSentenceAndLeavesNothing) {
       {{a, "--token-type", "int8"}, "--token-type"},
       {{"/no/such"}, "read /no/such: No such file or directory"},
       {{a, dir_.path()}, "read " + dir_.path() + ": Is a directory"},
-      {{a, "--tokenizer", a}, "read tokenizer " + a + ": it is no tokenizer.json"},
+      {{a, "--tokenizer", a}, "read tokenizer " + a + ": it is not a tokenizer.json"},
       {{a, "--output", "/no/such/out.bin"}, "/no/such/out.bin"},
-      // The text was gone, and its tokens in its place.
+      // The text was overwritten by its tokens.
       {{a, "--output", a}, "tokenize: --output " + a + " would overwrite " + a},
   };
   for (const auto& [arguments, sentence] : mistakes) {

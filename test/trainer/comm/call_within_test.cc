@@ -1,4 +1,4 @@
-#include "trainer/comm/call_within.h"
+#include "trainer/comm/round_store.h"
 
 #include <memory>
 #include <stdexcept>
@@ -22,7 +22,7 @@ TEST(CallWithinTest, ReturnsAndThrowsWhatTheCallDoes) {
   }
 }
 
-// A rank that was gone again before NCCL had connected left the others in it without an end.
+// A rank that died before NCCL had connected left the others waiting forever.
 TEST(CallWithinTest, LeavesACallThatDoesNotEnd) {
   const auto never = std::make_shared<std::promise<int>>();
   try {

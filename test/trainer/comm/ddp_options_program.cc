@@ -1,6 +1,6 @@
 // One rank of comm_test: compares every option of DistributedDataParallel with the same network
-// trained on the whole batch by this process alone. Exits with 0 if all agree; prints differences
-// to stderr.
+// trained on the whole batch by this process only. Exits with 0 if all agree; prints differences to
+// stderr.
 //
 // usage: ddp_options_program gloo|shm
 #include <cstdio>
@@ -20,7 +20,7 @@
 #include "trainer/comm/world.h"
 #include "trainer/compat/torch_compat.h"
 #include "trainer/parallel/ddp.h"
-#include "trainer/worker/environment.h"
+#include "trainer/worker/launcher_link.h"
 
 namespace muster::trainer {
 namespace {
@@ -35,7 +35,7 @@ void Expect(bool condition, const std::string& what) {
   ++failures;
 }
 
-// A network of two layers and a branch that can be left out. Layer b can be used twice.
+// A network of two layers and an optional branch. Layer b can be used twice.
 struct Net {
   explicit Net(std::uint64_t seed) {
     torch::manual_seed(seed);
@@ -86,7 +86,7 @@ class Checks {
  public:
   explicit Checks(Group& group) : group_(group) {}
 
-  // The same batch on every rank, another one each time.
+  // A new batch, the same on every rank.
   void NewBatch() {
     torch::manual_seed(++batches_);
     x_ = at::randn({kRankBatch * group_.size(), 20});
@@ -112,7 +112,7 @@ class Checks {
              what + ": gradients are those of the whole batch");
       const at::NoGradGuard no_grad;
       for (std::size_t i = 0; i < net.parameters.size(); ++i) {
-        // Both by the whole batch's gradients, so that rounding does not add up.
+        // Both use the whole batch's gradients, so that rounding does not accumulate.
         const at::Tensor gradient = whole.p(i).grad();
         if (!gradient.defined()) continue;
         at::Tensor(net.p(i)).sub_(gradient, 0.1);
@@ -123,7 +123,7 @@ class Checks {
 
   void BucketsAndViews() {
     for (const bool view : {true, false}) {
-      Net net(100 + static_cast<std::uint64_t>(group_.rank()));  // DDP gives all those of rank 0
+      Net net(100 + static_cast<std::uint64_t>(group_.rank()));  // DDP replaces them by rank 0's
       Net whole(100);
       const at::Tensor buffer = at::full({2}, group_.rank());
       DistributedDataParallel ddp(net.parameters, {{"buffer", buffer}}, group_,
@@ -192,7 +192,7 @@ class Checks {
     DistributedDataParallel ddp(net.parameters, {}, group_, {.find_unused_parameters = true});
     for (int step = 0; step < 3; ++step) {
       NewBatch();
-      net.use_aux = group_.rank() == 0;  // which the other ranks do not know
+      net.use_aux = group_.rank() == 0;  // unknown to the other ranks
       net.Clear();
       Loss(net, ddp).backward();
       std::vector<at::Tensor> expected;

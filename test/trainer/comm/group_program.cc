@@ -1,5 +1,5 @@
 // One rank of group_test: the operations of groups against values computed by hand. Exits with 0 if
-// all is right; prints what is not to stderr.
+// all agree; prints differences to stderr.
 //
 // usage: group_program gloo|shm SECONDS MODE...
 //        operations, counts, groups, lost-member, lost-in-operation or bench; SECONDS is the
@@ -25,7 +25,7 @@
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
 #include "trainer/comm/world.h"
-#include "trainer/worker/environment.h"
+#include "trainer/worker/launcher_link.h"
 
 namespace muster::trainer {
 namespace {
@@ -228,7 +228,8 @@ void Groups(World& world) {
   Expect(!shared || world.all().traffic(Use::kGradients).counted_bytes == 0,
          "each group counts its own");
 
-  // One that is not in a group does nothing while the others make and use it: rank 3 is told when.
+  // A rank that is not in a group does nothing while the others create and use it: rank 3 is told
+  // when.
   const at::Tensor told = at::zeros({1});
   if (r == 3) {
     world.all().Receive(told, 0, 1, Use::kOther);
@@ -240,7 +241,7 @@ void Groups(World& world) {
   }
   Expect(told.item<float>() == (r == 3 ? 1 : 0), "rank 3 was told afterwards");
 
-  // The same name again is another group; alone is a group, too.
+  // The same name again is another group; a single rank is a group, too.
   const std::unique_ptr<Group> again = Made(world, half_name, half);
   Expect(SumOfRanks(world, *again) == (r % 2 == 0 ? 2 : 4), "a half anew");
   const std::unique_ptr<Group> alone = Made(world, "alone", {r});
@@ -256,8 +257,8 @@ void Groups(World& world) {
   Expect(world.MakeGroup("", {r}).status().code() == absl::StatusCode::kInvalidArgument, "a name");
 }
 
-// Rank 1 is killed by the test while it makes a group, rank 2 comes when that is done. Ends the
-// process: c10d's destructors wait for peers.
+// The test kills rank 1 while it creates a group; rank 2 arrives after that. Exits the process:
+// c10d's destructors wait for peers.
 void LostMember(World& world) {
   const std::string pid = world.all().Gather(std::to_string(getpid()), 20)[1];
   if (world.rank() == 1) {
@@ -275,7 +276,7 @@ void LostMember(World& world) {
   _exit(status.code() == absl::StatusCode::kUnavailable ? 0 : 1);
 }
 
-// Rank 1 leaves where rank 0 waits for it.
+// Rank 1 leaves while rank 0 waits for it.
 void LostInOperation(World& world) {
   const std::unique_ptr<Group> pair = Made(world, "tp/0", {0, 1});
   pair->Barrier();
@@ -290,8 +291,8 @@ void LostInOperation(World& world) {
   _exit(0);
 }
 
-// Medians of microseconds of an exchange of 2 KB to 16 MB as a reduce-scatter, as an all-reduce of
-// which a part is kept, and as the all-gather of what the reduce-scatter has left.
+// Medians in microseconds for 2 KB to 16 MB: as a reduce-scatter, as an all-reduce whose result is
+// partly discarded, and as the all-gather that follows the reduce-scatter.
 void Bench(Group& group) {
   for (const std::int64_t bytes : {2L << 10, 64L << 10, 1L << 20, 16L << 20}) {
     const at::Tensor whole = at::ones({bytes / 4});
@@ -324,7 +325,7 @@ void Bench(Group& group) {
   }
 }
 
-// Medians of microseconds that a message takes from rank 0 to rank 1: half of there and back.
+// Medians in microseconds for a message from rank 0 to rank 1: half of a round trip.
 void MessageBench(Group& group) {
   if (group.size() < 2) return;
   for (const bool prepared : {false, true}) {

@@ -16,10 +16,10 @@ namespace {
 
 using test::Command;
 
-constexpr std::chrono::seconds kDeadline(120);
+constexpr std::chrono::seconds kGroupDeadline(120);
 const std::string kProgram = "test/trainer/comm/group_program";
 
-std::vector<Command> Start(const std::vector<std::string>& argv, int world_size) {
+std::vector<Command> StartGroup(const std::vector<std::string>& argv, int world_size) {
   const int port = FreePort();
   std::vector<Command> ranks;
   for (int rank = 0; rank < world_size; ++rank) {
@@ -32,9 +32,9 @@ std::vector<Command> Start(const std::vector<std::string>& argv, int world_size)
   return ranks;
 }
 
-void RunAll(const std::vector<std::string>& argv, int world_size) {
-  std::vector<Command> ranks = Start(argv, world_size);
-  for (Command& rank : ranks) EXPECT_EQ(rank.Wait(kDeadline), 0) << rank.err();
+void RunWholeGroup(const std::vector<std::string>& argv, int world_size) {
+  std::vector<Command> ranks = StartGroup(argv, world_size);
+  for (Command& rank : ranks) EXPECT_EQ(rank.Wait(kGroupDeadline), 0) << rank.err();
 }
 
 class GroupTest : public testing::TestWithParam<std::tuple<int, std::string>> {
@@ -50,11 +50,11 @@ INSTANTIATE_TEST_SUITE_P(All, GroupTest,
                          });
 
 TEST_P(GroupTest, OperationsAreWhatTheyAreByHand) {
-  RunAll({kProgram, comm_, "60", "operations"}, size_);
+  RunWholeGroup({kProgram, comm_, "60", "operations"}, size_);
 }
 
 TEST_P(GroupTest, CountsTheBytesOfEachOperation) {
-  RunAll({kProgram, comm_, "60", "counts"}, size_);
+  RunWholeGroup({kProgram, comm_, "60", "counts"}, size_);
 }
 
 class SeveralGroupsTest : public testing::TestWithParam<std::string> {};
@@ -62,25 +62,25 @@ INSTANTIATE_TEST_SUITE_P(All, SeveralGroupsTest, testing::Values("gloo", "shm"),
                          [](const auto& info) { return info.param; });
 
 TEST_P(SeveralGroupsTest, AreMadeAndUsedByTheirMembersAlone) {
-  RunAll({kProgram, GetParam(), "60", "groups"}, 4);
+  RunWholeGroup({kProgram, GetParam(), "60", "groups"}, 4);
 }
 
 TEST(LostMemberTest, OthersAreToldOfWhichGroup) {
-  std::vector<Command> ranks = Start({kProgram, "gloo", "10", "lost-member"}, 3);
+  std::vector<Command> ranks = StartGroup({kProgram, "gloo", "10", "lost-member"}, 3);
   ASSERT_TRUE(ranks[1].WaitForOut("making")) << ranks[1].err();
   ranks[1].Signal(SIGKILL);
-  EXPECT_EQ(ranks[1].Wait(kDeadline), -SIGKILL);
+  EXPECT_EQ(ranks[1].Wait(kGroupDeadline), -SIGKILL);
   for (const std::size_t other : {0UL, 2UL}) {
-    EXPECT_EQ(ranks[other].Wait(kDeadline), 0);
+    EXPECT_EQ(ranks[other].Wait(kGroupDeadline), 0);
     EXPECT_NE(ranks[other].err().find("make the group half of ranks 0, 1, 2: "), std::string::npos)
         << ranks[other].err();
   }
 }
 
-// "With four groups on each rank, all-reduce 812 could have been anybody's."
+// "With four groups on each rank, all-reduce 812 could have been any group's."
 TEST(LostMemberTest, IsReportedWithTheGroupInWhichOthersWait) {
-  std::vector<Command> ranks = Start({kProgram, "gloo", "60", "lost-in-operation"}, 2);
-  for (Command& rank : ranks) EXPECT_EQ(rank.Wait(kDeadline), 0) << rank.err();
+  std::vector<Command> ranks = StartGroup({kProgram, "gloo", "60", "lost-in-operation"}, 2);
+  for (Command& rank : ranks) EXPECT_EQ(rank.Wait(kGroupDeadline), 0) << rank.err();
   EXPECT_NE(ranks[0].err().find("rank 0 waits in all-reduce 2 of tp/0 (400 bytes) for "),
             std::string::npos)
       << ranks[0].err();

@@ -1,8 +1,8 @@
-#include "trainer/comm/host_layout.h"
+#include "trainer/comm/host/host_layout.h"
 
 #include <gtest/gtest.h>
 
-#include "trainer/comm/comm.h"
+#include "trainer/comm/host/transport.h"
 
 namespace muster::trainer {
 namespace {
@@ -37,7 +37,7 @@ TEST(HostLayoutTest, AProcessIsOnItsOwnHost) {
   EXPECT_LE(HostId().size(), kHostIdBytes);
 }
 
-// What is picked for these hosts.
+// The choice for these hosts.
 CommChoice Auto(const std::vector<std::string>& hosts, const std::string& trouble = "") {
   return PickComm(Comm::kAuto, LayOutHosts(hosts, 0), trouble).value();
 }

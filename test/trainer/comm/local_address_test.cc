@@ -1,4 +1,4 @@
-#include "trainer/comm/local_address.h"
+#include "trainer/comm/host/host_layout.h"
 
 #include <gtest/gtest.h>
 #include <netdb.h>
@@ -13,7 +13,7 @@ TEST(LocalAddressTest, LoopbackIsReachedFromLoopback) {
 }
 
 TEST(LocalAddressTest, ANameIsResolved) {
-  // A system without /etc/hosts may not know the one name that needs no network.
+  // A system without /etc/hosts may not even resolve the one name that needs no network.
   addrinfo* any = nullptr;
   if (getaddrinfo("localhost", nullptr, nullptr, &any) != 0) GTEST_SKIP() << "no localhost here";
   freeaddrinfo(any);

@@ -1,4 +1,4 @@
-#include "trainer/comm/peer_process.h"
+#include "trainer/comm/host/shm_barrier.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -6,7 +6,7 @@
 
 #include <csignal>
 
-#include "test/trainer/comm/forked_members.h"
+#include "test/trainer/forked_members.h"
 
 namespace muster::trainer {
 namespace {

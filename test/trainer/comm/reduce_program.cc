@@ -1,7 +1,7 @@
 // One rank of comm_test and of the all-reduce benchmark: tests all-reduce against Gloo's own, and
-// what uses groups besides DDP. Exits with 0 if all is right; prints what is not to stderr.
+// other users of groups than DDP. Exits with 0 if all agree; prints differences to stderr.
 //
-// usage: reduce_program auto|gloo|shm MODE...      equal, batch-norm, average, for-ever or bench
+// usage: reduce_program auto|gloo|shm MODE... equal, batch-norm, average, for-ever or bench
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -20,13 +20,13 @@
 #include <torch/utils.h>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
-#include "trainer/comm/traffic.h"
+#include "trainer/comm/host/operation_log.h"
 #include "trainer/comm/world.h"
 #include "trainer/compat/torch_compat.h"
+#include "trainer/parallel/data_parallel.h"
 #include "trainer/parallel/ddp.h"
-#include "trainer/parallel/parameter_averaging.h"
 #include "trainer/parallel/sync_batch_norm.h"
-#include "trainer/worker/environment.h"
+#include "trainer/worker/launcher_link.h"
 
 namespace muster::trainer {
 namespace {
@@ -43,7 +43,7 @@ double Difference(const at::Tensor& a, const at::Tensor& b) {
   return (a.to(at::kDouble) - b.to(at::kDouble)).abs().max().item<double>();
 }
 
-// What c10d sends nobody counts.
+// c10d does not count what it sends.
 bool Counts(const Group& group) {
   return group.comm() == Comm::kShm && group.layout().hosts == 1;
 }
@@ -61,7 +61,7 @@ void Equal(Group& group) {
       const at::Tensor mine = at::randn({size}).to(type);
       at::Tensor ours = mine.clone();
       group.AllReduce(ours, Use::kGradients);
-      // Gloo 1.13 knows no bfloat16, and adds halves up in half precision.
+      // Gloo 1.13 lacks bfloat16, and sums halves in half precision.
       const bool wide = type == at::kBFloat16 || (type == at::kHalf && group.size() > 2);
       at::Tensor expected = wide ? mine.to(at::kFloat) : mine.clone();
       GlooSum(group, expected);
@@ -76,7 +76,7 @@ void Equal(Group& group) {
                                                           : 2e-3;
         Expect(Difference(ours, expected) <= 8 * last_place, what + ": the sum is Gloo's");
       }
-      // Rank 0's bits, which all have to have.
+      // Rank 0's bits, which all must have.
       const at::Tensor first = ours.clone().view(at::kByte);
       group.Broadcast(first, /*root=*/0, Use::kOther);
       Expect(first.equal(ours.view(at::kByte)), what + ": all ranks have the same bits");
@@ -91,8 +91,8 @@ void Equal(Group& group) {
   Expect(!counted || (*counted > 0) == (group.size() > 1), "they come from others");
 }
 
-// Three training steps over batches of other sizes on each rank, against one process that has them
-// all.
+// Three training steps over batches of different sizes on each rank, against one process that has
+// them all. A rank without samples has no rows, or in the second step rows that do not count.
 void BatchNorm(Group& group) {
   const std::array<std::int64_t, 4> sizes = {3, 5, 0, 2};  // rank 2 has none at all
   for (const at::ScalarType type : {at::kDouble, at::kFloat}) {
@@ -125,7 +125,9 @@ void BatchNorm(Group& group) {
         const at::Tensor all = at::randn({total, 6, 4, 3}, type) * 2 + 100;
         const at::Tensor slope = at::randn({total, 6, 4, 3}, type);
         at::Tensor x_all = all.clone().requires_grad_();
+        const bool counts = own > 0 || step != 1;
         at::Tensor x = all.narrow(0, begin, own).clone().requires_grad_();
+        if (!counts) x = (at::randn({2, 6, 4, 3}, type) * 9).requires_grad_();
         whole->zero_grad();
         if (affine) {
           mine.weight.mutable_grad().reset();
@@ -133,9 +135,10 @@ void BatchNorm(Group& group) {
         }
         const at::Tensor y_all = whole->forward(x_all);
         const at::Tensor y =
-            SyncBatchNormTraining(x, mine, *options.momentum(), options.eps(), group);
+            SyncBatchNormTraining(x, mine, *options.momentum(), options.eps(), group, counts);
         (y_all * slope).sum().backward();
-        (y * slope.narrow(0, begin, own)).sum().backward();
+        (y.narrow(0, 0, own) * slope.narrow(0, begin, own)).sum().backward();
+        if (!counts) Expect(x.grad().eq(0).all().item<bool>(), "rows that do not count");
         if (own > 0) {
           Expect(Difference(y, y_all.narrow(0, begin, own)) < 50 * tolerance, "outputs");
           Expect(Difference(x.grad(), x_all.grad().narrow(0, begin, own)) < 50 * tolerance,
@@ -197,7 +200,7 @@ void Average(Group& group) {
   Expect(traffic.counted_bytes.has_value() == Counts(group), "which is counted if it can be");
 }
 
-// Trains until something fails; then says what, and ends with 3.
+// Trains until an error; then prints it, and exits with 3.
 int ForEver(Group& group) {
   const at::Tensor weight = at::ones({1000, 500}).requires_grad_();
   DistributedDataParallel ddp({{"weight", weight}}, {}, group);
@@ -214,9 +217,9 @@ int ForEver(Group& group) {
   }
 }
 
-// Median microseconds of an all-reduce by Gloo and by what was asked for, in pieces of some sizes.
-// One round of each in turn, so that all meet the same load of the machine. Small ones are timed
-// many at once: the ranks do not leave a barrier in the same microsecond.
+// Median microseconds of an all-reduce by Gloo and by the requested transport, in pieces of several
+// sizes. Alternates between them, so that all run under the same load. Small ones are timed in
+// batches: the ranks do not leave a barrier in the same microsecond.
 void Bench(Group& group) {
   const std::vector<std::size_t> pieces = {256UL << 10, 1UL << 20, 4UL << 20, 32UL << 20};
   for (const std::int64_t bytes : {4L << 10, 1L << 20, 26L << 20}) {

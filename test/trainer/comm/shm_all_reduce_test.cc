@@ -1,6 +1,6 @@
 // All-reduce between real processes: every size and type, and members that die, stop or do not
-// come.
-#include "trainer/comm/shm_all_reduce.h"
+// arrive.
+#include "trainer/comm/host/shm_all_reduce.h"
 
 #include <c10/util/BFloat16.h>
 #include <c10/util/Half.h>
@@ -19,7 +19,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
-#include "test/trainer/comm/forked_members.h"
+#include "test/trainer/forked_members.h"
 
 namespace muster::trainer {
 namespace {
@@ -28,7 +28,7 @@ using std::chrono::milliseconds;
 
 constexpr std::size_t kWindow = 4096;
 
-// Member i is rank 10 + i, so that a message that mixes them up is seen.
+// Member i is rank 10 + i, so that a message that confuses them is noticed.
 ShmBarrier::Options MemberOptions(int member, int members) {
   ShmBarrier::Options options{.member = member};
   for (int i = 0; i < members; ++i) options.ranks.push_back(10 + i);
@@ -75,7 +75,7 @@ TEST_P(ShmAllReduceTest, AddsUpTensorsOfAnySize) {
   const ShmSegment segment = SegmentFor(members);
   ForkedMembers processes(members, [&](int member, const ForkedMembers::Say& say) {
     ShmAllReduce all = Join(segment, MemberOptions(member, members));
-    // Nothing, less than a cache line for each member, one window, and many with a rest.
+    // Empty, less than a cache line per member, one window, and many with a remainder.
     for (const std::size_t count : {0, 1, 3, 17, 100, 1023, 1024, 1025, 5000, 20000}) {
       std::vector<float> data = Values(member, count, 0);
       if (!all.AllReduce(ElementType::kFloat, Bytes(data), count, 1).ok() ||
@@ -198,7 +198,7 @@ TEST(ShmAllReduceTrafficTest, MovesWhatTheRingFormulaSays) {
   EXPECT_TRUE(processes.AllSucceed());
 }
 
-// Members that add up for ever, until that fails; then they say why and end with 0.
+// Members that sum until an error; then they report it and exit with 0.
 class ShmAllReduceFaultTest : public testing::Test {
  protected:
   static constexpr int kMembers = 3;
@@ -246,7 +246,7 @@ class ShmAllReduceFaultTest : public testing::Test {
   std::optional<ForkedMembers> processes_;
 };
 
-// "kill -9 of one rank, and the others hang for ever."
+// "kill -9 of one rank, and the others hang forever."
 TEST_F(ShmAllReduceFaultTest, AKilledMemberIsFoundAndNamed) {
   Start();
   processes_->Signal(1, SIGKILL);
@@ -255,7 +255,7 @@ TEST_F(ShmAllReduceFaultTest, AKilledMemberIsFoundAndNamed) {
 
 TEST_F(ShmAllReduceFaultTest, AKilledMemberThatWasWaitedForIsFoundAndNamed) {
   Start();
-  processes_->Signal(0, SIGSTOP);  // so that nobody looks before it is waited for
+  processes_->Signal(0, SIGSTOP);  // so that it is not noticed before it is waited for
   processes_->Signal(2, SIGSTOP);
   processes_->Signal(1, SIGKILL);
   EXPECT_EQ(processes_->Wait(1), -SIGKILL);
@@ -264,7 +264,7 @@ TEST_F(ShmAllReduceFaultTest, AKilledMemberThatWasWaitedForIsFoundAndNamed) {
   ExpectOthersSay(Victim() + "is gone.");
 }
 
-// A user attached gdb to a rank, and the job was dead a tenth of a second later.
+// A user attached gdb to a rank, and a tenth of a second later the job was dead.
 TEST_F(ShmAllReduceFaultTest, AStoppedMemberHasAllTheTimeThereIsAndIsThenNamed) {
   processes_.emplace(kMembers, [this](int member, const ForkedMembers::Say& say) {
     ShmBarrier::Options options = MemberOptions(member, kMembers);

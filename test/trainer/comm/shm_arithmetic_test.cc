@@ -1,5 +1,5 @@
 // Compares rounding with LibTorch's own types, bit for bit, and tests sums of every element type.
-#include "trainer/comm/shm_arithmetic.h"
+#include "trainer/comm/host/shm_arithmetic.h"
 
 #include <c10/util/BFloat16.h>
 #include <c10/util/Half.h>
@@ -27,8 +27,8 @@ std::vector<Value> Scaled(ElementType type, const std::vector<Value>& values, do
   return scaled;
 }
 
-// Every value there is, times factors that reach other exponents, the subnormal numbers, infinity
-// and all kinds of last bits, has the bits that LibTorch's own arithmetic gives it.
+// Every value, times factors that reach other exponents, subnormal numbers, infinity and all kinds
+// of last bits, has the bits of LibTorch's own arithmetic.
 template <typename Value>
 void ExpectRoundedAsLibTorchDoes(ElementType type) {
   std::vector<Value> all;
@@ -73,7 +73,7 @@ TEST(ShmArithmeticTest, HalfWayBetweenTwoNeighboursIsTheEvenOne) {
   EXPECT_EQ(bfloat16(std::numeric_limits<float>::max()), 0x7f80);
 }
 
-// Sums three arrays of values that have no rounding, in place.
+// Sums three arrays of exactly representable values, in place.
 template <typename Element>
 void ExpectSum(ElementType type) {
   ASSERT_EQ(ElementBytes(type), sizeof(Element));

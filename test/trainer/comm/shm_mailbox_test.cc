@@ -1,6 +1,6 @@
-// Messages between real processes: every size, any order of tags, rings that are full, and members
-// that die, leave or do not come.
-#include "trainer/comm/shm_mailbox.h"
+// Messages between real processes: every size, any order of tags, full rings, and members that die,
+// leave or do not arrive.
+#include "trainer/comm/host/shm_mailbox.h"
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
-#include "test/trainer/comm/forked_members.h"
+#include "test/trainer/forked_members.h"
 
 namespace muster::trainer {
 namespace {
@@ -26,14 +26,14 @@ using std::chrono::milliseconds;
 
 constexpr std::size_t kRing = 1024;
 
-// Member i is rank 10 + i, so that a message that mixes them up is seen.
-ShmMailbox::Options MemberOptions(int member, int members) {
+// Member i is rank 10 + i, so that a message that confuses them is noticed.
+ShmMailbox::Options MailboxMemberOptions(int member, int members) {
   ShmMailbox::Options options{.member = member};
   for (int i = 0; i < members; ++i) options.ranks.push_back(10 + i);
   return options;
 }
 
-ShmSegment SegmentFor(int members) {
+ShmSegment MailboxSegmentFor(int members) {
   return ShmSegment::Create(ShmMailbox::SegmentBytes(members, kRing)).value();
 }
 
@@ -41,10 +41,10 @@ ShmSegment Shared(const ShmSegment& segment) {
   return ShmSegment::Open(segment.handle()).value();
 }
 
-// What `from` sends to `to` as its message number `number`.
+// Message number `number` from `from` to `to`.
 std::vector<std::byte> Message(int from, int to, int number) {
   std::mt19937 random(static_cast<std::uint32_t>((from * 100 + to) * 10000 + number));
-  // Nothing, less than a cache line, about a ring, and many rings.
+  // Empty, less than a cache line, about a ring, and many rings.
   const std::size_t sizes[] = {0, 1, 63, 1000, 1024, 1025, 5000};
   std::vector<std::byte> bytes(sizes[random() % 7]);
   for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
@@ -57,9 +57,9 @@ INSTANTIATE_TEST_SUITE_P(Members, ShmMailboxTest, testing::Values(1, 2, 3, 4),
 
 TEST_P(ShmMailboxTest, AllSendToAllAndReceiveInAnotherOrder) {
   const int members = GetParam();
-  const ShmSegment segment = SegmentFor(members);
+  const ShmSegment segment = MailboxSegmentFor(members);
   ForkedMembers processes(members, [&](int member, const ForkedMembers::Say& say) {
-    ShmMailbox mail(Shared(segment), MemberOptions(member, members));
+    ShmMailbox mail(Shared(segment), MailboxMemberOptions(member, members));
     constexpr int kRounds = 40;
     constexpr int kMessages = 12;  // to each in a round; two tags have several
     std::mt19937 random(static_cast<std::uint32_t>(member));
@@ -78,7 +78,7 @@ TEST_P(ShmMailboxTest, AllSendToAllAndReceiveInAnotherOrder) {
           sent.push_back(Message(member, peer, round * kMessages + i));
           tickets.push_back(mail.Send(peer, i % 5, sent.back().data(), sent.back().size()));
         }
-        // By tags, the last one first: another order than they were sent in.
+        // By tags, the last one first: a different order from the sender's.
         for (auto tag = by_tag.rbegin(); tag != by_tag.rend(); ++tag) {
           for (const int number : tag->second) {
             right.push_back(Message(peer, member, number));
@@ -107,9 +107,9 @@ TEST_P(ShmMailboxTest, AllSendToAllAndReceiveInAnotherOrder) {
 }
 
 TEST(ShmMailboxSizeTest, AMessageOfAnotherSizeIsSaid) {
-  const ShmSegment segment = SegmentFor(2);
+  const ShmSegment segment = MailboxSegmentFor(2);
   ForkedMembers processes(2, [&](int member, const ForkedMembers::Say& say) {
-    ShmMailbox mail(Shared(segment), MemberOptions(member, 2));
+    ShmMailbox mail(Shared(segment), MailboxMemberOptions(member, 2));
     std::byte bytes[8] = {};
     if (member == 0) return mail.Wait(mail.Send(1, 3, bytes, 8)).ok() ? 0 : 1;
     const absl::Status status = mail.Wait(mail.Receive(0, 3, bytes, 4));
@@ -124,10 +124,10 @@ TEST(ShmMailboxSizeTest, AMessageOfAnotherSizeIsSaid) {
 
 class ShmMailboxFaultTest : public testing::Test {
  protected:
-  // Member 0 does what `first` says; the other waits for a message, and says what it got.
+  // Member 0 runs `first`; the other waits for a message, and prints the result.
   void Start(const std::function<void(ShmMailbox&)>& first, milliseconds timeout) {
     processes_.emplace(2, [this, first, timeout](int member, const ForkedMembers::Say& say) {
-      ShmMailbox::Options options = MemberOptions(member, 2);
+      ShmMailbox::Options options = MailboxMemberOptions(member, 2);
       options.timeout = timeout;
       ShmMailbox mail(Shared(segment_), options);
       if (member == 0) {
@@ -142,7 +142,7 @@ class ShmMailboxFaultTest : public testing::Test {
     });
   }
 
-  const ShmSegment segment_ = SegmentFor(2);
+  const ShmSegment segment_ = MailboxSegmentFor(2);
   std::optional<ForkedMembers> processes_;
 };
 

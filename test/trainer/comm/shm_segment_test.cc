@@ -1,4 +1,4 @@
-#include "trainer/comm/shm_segment.h"
+#include "trainer/comm/host/shm_segment.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 
-#include "test/trainer/comm/forked_members.h"
+#include "test/trainer/forked_members.h"
 
 namespace muster::trainer {
 namespace {
@@ -28,7 +28,7 @@ TEST(ShmSegmentTest, HasNoNameAndIsForThisUserAlone) {
   ASSERT_EQ(stat(ProcPath(segment).c_str(), &file), 0);
   EXPECT_EQ(file.st_nlink, 0U);  // nothing in /dev/shm leads to it, so nothing can stay there
   EXPECT_EQ(file.st_mode & 0777U, 0600U);
-  // The memory is there, and not only promised.
+  // The memory is allocated, and not only reserved.
   EXPECT_GE(file.st_blocks * 512, 100'000);
 }
 

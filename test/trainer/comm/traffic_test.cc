@@ -1,4 +1,4 @@
-#include "trainer/comm/traffic.h"
+#include "trainer/comm/host/operation_log.h"
 
 #include <gtest/gtest.h>
 

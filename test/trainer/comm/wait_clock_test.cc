@@ -1,4 +1,4 @@
-#include "trainer/comm/wait_clock.h"
+#include "trainer/worker/timing.h"
 
 #include <chrono>
 #include <thread>
@@ -11,14 +11,14 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
-// Until the clock has gone on, as it does.
+// Until the clock has advanced.
 void Pass() {
   const auto began = std::chrono::steady_clock::now();
   while (std::chrono::steady_clock::now() - began < milliseconds(1)) {
   }
 }
 
-// Nobody listens: the training pays nothing for it.
+// Without a listener the training pays nothing.
 TEST(WaitClockTest, UntilSomebodyWantsToKnowNothingIsCounted) {
   const nanoseconds before = WaitedByThread();
   {

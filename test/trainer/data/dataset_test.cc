@@ -9,8 +9,7 @@
 #include <stdexcept>
 
 #include "test/support/temp_dir.h"
-#include "trainer/data/datasets/image_dataset.h"
-#include "trainer/data/datasets/text_dataset.h"
+#include "trainer/data/datasets.h"
 #include "trainer/data/open_data.h"
 
 namespace muster::trainer {
@@ -122,7 +121,7 @@ TEST(OpenDataTest, FashionMnistIsNormalizedByThePublishedNumbers) {
   EXPECT_EQ(splits->train->size(), 60000);
   EXPECT_EQ(splits->test->size(), 10000);
   const Batch batch = splits->train->Gather({0}, 0, true);
-  // The first image begins with black, and its class is an ankle boot.
+  // The first image starts with black, and its class is ankle boot.
   EXPECT_EQ(batch.inputs[0][0][0][0].item<float>(), (0.0F - 0.2860F) / 0.3530F);
   EXPECT_EQ(batch.targets[0].item<std::int64_t>(), 9);
 }
@@ -184,7 +183,7 @@ TEST(OpenDataTest, WhatCannotBeUsedIsRefusedInASentence) {
     return std::string(splits.status().message());
   };
   EXPECT_EQ(refusal({.paths = {"/nonexistent"}}), "read data from /nonexistent: no such directory");
-  // It said that there was no such directory.
+  // The error was that there is no such directory.
   EXPECT_EQ(refusal({.paths = {"/etc/passwd"}}),
             "read data from /etc/passwd: it is a file, and images are read from a directory; text "
             "is what --model gpt learns from");

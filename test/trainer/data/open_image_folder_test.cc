@@ -1,5 +1,5 @@
 // Folders of images as tensors.
-#include "trainer/data/open_image_folder.h"
+#include "trainer/data/open_data.h"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "test/support/temp_dir.h"
-#include "test/trainer/data/images/encoded.h"
+#include "test/trainer/encoded.h"
 
 namespace muster::trainer {
 namespace {

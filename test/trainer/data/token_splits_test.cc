@@ -1,4 +1,4 @@
-#include "trainer/data/token_splits.h"
+#include "trainer/data/samples/token_splits.h"
 
 #include <gtest/gtest.h>
 
@@ -75,7 +75,7 @@ TEST_F(TokenSplitsTest, ATokenizerDecidesTheVocabulary) {
   ASSERT_TRUE(splits.ok()) << splits.status();
   EXPECT_EQ(splits->train.vocabulary(), 480);
   EXPECT_LT(splits->train.size() * 16, 1500) << "tokens are fewer than bytes";
-  // Rounder sizes are faster to multiply.
+  // Rounded sizes are faster to multiply.
   options.vocabulary = 512;
   EXPECT_EQ(OpenTokenSplits(TokenSource::kText, options)->train.vocabulary(), 512);
   options.vocabulary = 479;

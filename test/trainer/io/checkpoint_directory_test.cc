@@ -8,9 +8,8 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/full.h>
 
-#include "trainer/io/shards/checkpoint_file.h"
-#include "trainer/io/shards/shard_plan.h"
-#include "trainer/io/shards/sharded_checkpoint.h"
+#include "trainer/io/checkpoint_file.h"
+#include "trainer/io/shard_plan.h"
 #include "trainer/io/torch_file.h"
 
 namespace muster::trainer {
@@ -37,7 +36,7 @@ class CheckpointDirectoryTest : public testing::Test {
     return dict;
   }
 
-  // Writes the shards of a checkpoint and returns its index, which is not written.
+  // Writes the shards of a checkpoint and returns its index, without writing it.
   static ShardIndex WriteTwoShards(const CheckpointDirectory& directory, std::int64_t step) {
     EXPECT_TRUE(directory.PrepareShards(step).ok());
     ShardPlan plan = PlanShards(At(step), 2).value();
@@ -102,7 +101,7 @@ TEST_F(CheckpointDirectoryTest, TheBestIsKeptUntilThereIsABetterOne) {
   EXPECT_EQ((*directory.FindNewest())->step, 50);
 }
 
-// The new best one was marked only when the older ones were gone, and it was one of them.
+// The new best one was marked only after older ones had been removed, and it was one of them.
 TEST_F(CheckpointDirectoryTest, TheBestIsMarkedBeforeOldOnesAreRemoved) {
   CheckpointDirectory directory = Open(1);
   ASSERT_TRUE(directory.Save(10, At(10), kJob).ok());
@@ -203,7 +202,7 @@ TEST_F(CheckpointDirectoryTest, ShardsThatAreDamagedArePassedOverAndTold) {
             0u);
 }
 
-// A run that was set back comes to the same step again, with fewer ranks.
+// A run that was set back reaches the same step again, with fewer ranks.
 TEST_F(CheckpointDirectoryTest, ShardsThatAreWrittenAgainLeaveNoneOfBefore) {
   CheckpointDirectory directory = Open();
   ASSERT_TRUE(SaveShards(directory, 4).ok());
@@ -222,15 +221,15 @@ TEST_F(CheckpointDirectoryTest, LatestIsFollowedWhenARunIsSetBack) {
   for (const std::int64_t step : {10, 20}) ASSERT_TRUE(directory.Save(step, At(step), kJob).ok());
   std::ofstream(path_ + "/latest") << "step-000000000010.pt\n";
   EXPECT_EQ(directory.FindNewest().value()->step, 10);
-  // The run goes on from there; what it had before is not counted, nor removed.
+  // The run continues from there; earlier checkpoints are neither counted nor removed.
   for (const std::int64_t step : {12, 14, 16})
     ASSERT_TRUE(directory.Save(step, At(step), kJob).ok());
   EXPECT_EQ(directory.Steps(), (std::vector<std::int64_t>{14, 16, 20}));
   EXPECT_EQ(directory.FindNewest().value()->step, 16);
 }
 
-// A run that began again in a used directory had its own checkpoints removed in favor of those of
-// the run before, and fell back on them.
+// A run started in a used directory lost its own checkpoints in favor of the previous run's, and
+// fell back on those.
 TEST_F(CheckpointDirectoryTest,
        CheckpointsOfTheRunBeforeAreNeitherCountedNorRemovedNorFallenBackOn) {
   CheckpointDirectory directory = Open(2);
@@ -263,7 +262,7 @@ TEST_F(CheckpointDirectoryTest, ARunThatIsSetBackHasTheLaterOnesForStrangers) {
       << "of its line, though that step is elsewhere";
 }
 
-// The mark of the run before was on the new run's checkpoint of the same step.
+// The previous run's mark was on the new run's checkpoint of the same step.
 TEST_F(CheckpointDirectoryTest, AStrangerIsNotTheBest) {
   CheckpointDirectory directory = Open();
   for (const std::int64_t step : {10, 20}) {

@@ -1,4 +1,4 @@
-#include "trainer/io/directory_lock.h"
+#include "trainer/app/training/start.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "test/support/temp_dir.h"
-#include "test/trainer/comm/forked_members.h"
+#include "test/trainer/forked_members.h"
 
 namespace muster::trainer {
 namespace {
@@ -18,7 +18,7 @@ using Say = ForkedMembers::Say;
 
 class DirectoryLockTest : public testing::Test {
  protected:
-  // What a process does that takes the lock, says so, and keeps it until it is killed.
+  // A process that takes the lock, says so, and keeps it until it is killed.
   int Keep(const Say& say) const {
     const auto lock = DirectoryLock::Take(dir_.path());
     if (!lock.ok() || !lock->held()) return 1;
@@ -30,7 +30,7 @@ class DirectoryLockTest : public testing::Test {
   const test::TempDir dir_;
 };
 
-// Two runs with one --checkpoint-dir took each other's files away, or went on from the other's.
+// Two runs with one --checkpoint-dir removed each other's files, or resumed from the other's.
 TEST_F(DirectoryLockTest, ASecondProcessIsToldWhoUsesTheDirectory) {
   ForkedMembers first(1, [this](int, const Say& say) { return Keep(say); });
   ASSERT_TRUE(first.WaitFor(0, "held"));
@@ -52,8 +52,8 @@ TEST_F(DirectoryLockTest, TheLockEndsWithItsProcess) {
   EXPECT_EQ(lock->warning(), "");
 }
 
-// A server keeps the locks of a machine that died for a while; a job that goes on elsewhere must
-// not end for that.
+// A server keeps the locks of a dead machine for a while; a job that continues elsewhere must not
+// fail because of that.
 TEST_F(DirectoryLockTest, WhatAnotherMachineHasIsWarnedAbout) {
   ForkedMembers first(1, [this](int, const Say& say) { return Keep(say); });
   ASSERT_TRUE(first.WaitFor(0, "held"));

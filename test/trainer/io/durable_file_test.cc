@@ -1,4 +1,4 @@
-#include "trainer/io/durable_file.h"
+#include "trainer/io/formats/files.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -27,7 +27,7 @@ class DurableFileTest : public testing::Test {
     fs::create_directories(dir_);
   }
 
-  // What is written when one file is made of `bytes`.
+  // The result of writing `bytes` to a file.
   static absl::Status Write(const std::string& path, const char* bytes) {
     const auto file = DurableFile::Create(path);
     if (!file.ok()) return file.status();
@@ -100,7 +100,7 @@ TEST_F(DurableFileTest, SaysThatTheDirectoryIsGoneWhenItCommits) {
   EXPECT_EQ(status.message(), "write " + path_ + ": No such file or directory");
 }
 
-// A run that was killed, or whose machine stopped, left 200 MB as model.pt.1a2b3c4d.tmp each time.
+// Each time a run was killed, or its machine stopped, it left 200 MB as model.pt.1a2b3c4d.tmp.
 TEST_F(DurableFileTest, NothingIsLeftOfAProcessThatWasKilled) {
   const pid_t child = fork();
   if (child == 0) {
@@ -132,13 +132,13 @@ TEST_F(DurableFileTest, AUsersFileThatIsCalledTmpStays) {
   EXPECT_EQ(FilesInDirectory(), 2);
 }
 
-// Where it is known whose they are, what a killed run has left is found by its name.
+// In a checkpoint directory, leftovers of a killed run are found by their name.
 TEST_F(DurableFileTest, InACheckpointDirectoryTheTemporaryFileIsCalledTmp) {
   const auto file = DurableFile::Create(path_, Folder::kOfCheckpoints);
   EXPECT_TRUE(fs::exists(path_ + ".tmp"));
 }
 
-// The link was replaced by a file, and what it led to stayed as it was.
+// The link was replaced by a file, and its target did not change.
 TEST_F(DurableFileTest, ALinkStaysAndItsTargetIsReplaced) {
   fs::create_directory(dir_ / "inner");
   std::ofstream(dir_ / "inner" / "target") << "old";
@@ -166,10 +166,10 @@ TEST_F(DurableFileTest, ALinkToItselfIsAMistake) {
   EXPECT_TRUE(fs::is_symlink(path_));
 }
 
-// The pipe was replaced by a file, and its reader waited for ever.
+// The pipe was replaced by a file, and its reader waited forever.
 TEST_F(DurableFileTest, APipeGetsTheBytesAndStaysAPipe) {
   ASSERT_EQ(mkfifo(path_.c_str(), 0666), 0);
-  // As nobody reads yet, opening it would wait.
+  // Opening it would block, as it has no reader yet.
   { ASSERT_TRUE(DurableFile::Create(path_).ok()); }
   ASSERT_TRUE(fs::is_fifo(path_));
   const int reader = open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -196,7 +196,8 @@ TEST_F(DurableFileTest, ADeviceIsWrittenStraight) {
   EXPECT_EQ(FilesInDirectory(), 1);
 }
 
-// As /dev/stdout, which leads to an open file: a rename would take it away from who opened it.
+// Like /dev/stdout, which leads to an open file: a rename would detach it from the process that
+// opened it.
 TEST_F(DurableFileTest, AnOpenFileIsAddedTo) {
   const int fd = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   ASSERT_EQ(write(fd, "old ", 4), 4);

@@ -1,4 +1,4 @@
-#include "trainer/io/find_checkpoint.h"
+#include "trainer/io/checkpoint_file.h"
 
 #include <filesystem>
 

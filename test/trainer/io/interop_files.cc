@@ -23,7 +23,6 @@
 
 #include "trainer/io/safetensors.h"
 #include "trainer/io/state_dict.h"
-#include "trainer/io/tensor_bytes.h"
 #include "trainer/io/torch_file.h"
 
 namespace muster::trainer {
@@ -192,7 +191,7 @@ std::string DescribeFilesOfPython(const std::string& dir) {
       continue;
     }
     if (!status.ok()) {
-      // Without the path, which is another each time.
+      // Without the path, which varies.
       const std::string text(status.message());
       description = absl::StrCat("error: ", text.substr(text.find(name) + name.size() + 2));
     }

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "trainer/io/value.h"
+#include "trainer/io/state_dict.h"
 
 namespace muster::trainer {
 

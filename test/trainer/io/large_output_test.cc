@@ -1,4 +1,4 @@
-#include "trainer/io/large_output.h"
+#include "trainer/io/formats/files.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kPiece = std::size_t{4} << 20;
 
-// So that a byte at a wrong place shows.
+// Varying bytes, so that a misplaced one is noticed.
 std::string Some(std::size_t count) {
   std::string bytes(count, '\0');
   std::uint32_t state = 1;
@@ -24,7 +24,7 @@ std::string Some(std::size_t count) {
   return bytes;
 }
 
-// Writes `bytes` in parts of `part` and returns what the file at `path` then holds.
+// Writes `bytes` in parts of `part` and returns the resulting content of the file at `path`.
 std::string Written(const std::string& path, const std::string& bytes, std::size_t part) {
   const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   LargeOutput output(fd);
@@ -49,7 +49,7 @@ TEST(LargeOutputTest, FilesOfEverySizeAreWhole) {
   }
 }
 
-// A tmpfs knows no O_DIRECT, or does as if it did.
+// tmpfs does not support O_DIRECT, or ignores it.
 TEST(LargeOutputTest, AFileSystemInMemoryWillDo) {
   const int fd = memfd_create("test", MFD_CLOEXEC);
   const std::string bytes = Some(2 * kPiece + 5);

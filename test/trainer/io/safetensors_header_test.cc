@@ -1,4 +1,4 @@
-#include "trainer/io/safetensors_header.h"
+#include "trainer/io/formats/safetensors_header.h"
 
 #include <gtest/gtest.h>
 
@@ -67,7 +67,7 @@ TEST(SafetensorsHeaderTest, ElementsFollowEachOtherWithoutGapOrOverlap) {
 TEST(SafetensorsHeaderTest, AShapeThatDoesNotMatchItsDataIsRefused) {
   const std::string size = "it is damaged: a has data of another size";
   EXPECT_EQ(ErrorOf(File("{" + Entry("a", "F32", "[3]", "[0,8]") + "}", 8)), size);
-  // 2^62 * 4 * 4 would come out as 0.
+  // 2^62 * 4 * 4 would overflow to 0.
   EXPECT_EQ(ErrorOf(File("{" + Entry("a", "F32", "[4611686018427387904,4]", "[0,0]") + "}", 0)),
             size);
   EXPECT_EQ(ErrorOf(File("{" + Entry("a", "F32", "[-1]", "[0,0]") + "}", 0)),
@@ -88,7 +88,7 @@ TEST(SafetensorsHeaderTest, OtherFilesGetASentence) {
   EXPECT_EQ(ErrorOf("this is a text, no tensors"), other + ", or cut short");
   EXPECT_EQ(ErrorOf(File("[1]", 0)), other);
   EXPECT_EQ(ErrorOf(File("{" + std::string(5'000'000, '['), 0)), other);
-  EXPECT_EQ(ErrorOf(File("{\"a\":", 0)), "it is damaged: its header is no JSON");
+  EXPECT_EQ(ErrorOf(File("{\"a\":", 0)), "it is damaged: its header is not JSON");
   EXPECT_EQ(ErrorOf(File("{\"a\":1}", 0)), "it is damaged: a has no dtype, shape and data_offsets");
   EXPECT_EQ(ErrorOf(File("{\"__metadata__\":{\"a\":1}}", 0)),
             "it is damaged: its metadata is not text");

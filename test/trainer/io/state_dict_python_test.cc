@@ -20,21 +20,21 @@ namespace {
 
 constexpr std::chrono::seconds kDeadline(60);
 
-// What Python prints when it runs `code`, with the checkpoint's path as sys.argv[1].
+// Python's output for `code`, with the checkpoint's path as sys.argv[1].
 std::string PythonOutput(const std::string& code, const std::string& path) {
   Program python({"/usr/bin/python3", "-c", code, path}, {});
   EXPECT_EQ(python.Wait(kDeadline), 0) << python.errors();
   return python.output();
 }
 
-std::string PathFor(const std::string& name) {
+std::string StateDictPathFor(const std::string& name) {
   return testing::TempDir() + "/" + name;
 }
 
 TEST(StateDictPythonTest, PythonReadsEveryDtypeAndView) {
   if (!PythonHasTorch()) GTEST_SKIP() << "needs Debian's python3-torch";
   const at::Tensor matrix = at::arange(6, at::kFloat).view({2, 3});
-  const std::string path = PathFor("dtypes.pt");
+  const std::string path = StateDictPathFor("dtypes.pt");
   const absl::Status saved =
       WriteTorchFile(StateDictValue({
                          {"z.weight", matrix},
@@ -85,7 +85,7 @@ TEST(StateDictPythonTest, AnUnwritablePathIsAUsersMistake) {
 }
 
 TEST(StateDictPythonTest, ADtypeWithoutAStorageIsRefusedBeforeTheFileIsTouched) {
-  const std::string path = PathFor("complex.pt");
+  const std::string path = StateDictPathFor("complex.pt");
   std::ofstream(path) << "old";
   const absl::Status status =
       WriteTorchFile(StateDictValue({{"spectrum", at::ones({2}, at::kComplexFloat)}}), path);

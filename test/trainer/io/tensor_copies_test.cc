@@ -1,4 +1,4 @@
-#include "trainer/io/tensor_copies.h"
+#include "trainer/app/training/saving.h"
 
 #include <gtest/gtest.h>
 

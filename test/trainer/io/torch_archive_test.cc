@@ -1,5 +1,5 @@
 // torch.save files, intact, truncated and with bytes changed, without LibTorch.
-#include "trainer/io/torch_archive.h"
+#include "trainer/io/formats/torch_archive.h"
 
 #include <gtest/gtest.h>
 
@@ -11,9 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "trainer/io/durable_file.h"
-#include "trainer/io/pickle/pickle_writer.h"
-#include "trainer/io/zip/zip_writer.h"
+#include "trainer/io/formats/files.h"
+#include "trainer/io/formats/zip_archive.h"
 
 namespace muster::trainer {
 namespace {
@@ -54,8 +53,8 @@ Records WholeRecords() {
           {"archive/version", "3\n"}};
 }
 
-// What reading all of it gives: "whole: " and the elements, or the error, which checking without
-// keeping anything gives, too.
+// The result of reading all of it: "whole: " and the elements, or the error, which must be the same
+// when only checking.
 std::string Read(const std::string& bytes) {
   // Memory of its own, so that a look beyond its end is found.
   const std::vector<char> own(bytes.begin(), bytes.end());
@@ -99,7 +98,7 @@ TEST(TorchArchiveTest, AFileThatIsCutShortAnywhereIsRefused) {
   EXPECT_EQ(Read(bytes.substr(0, bytes.size() - 1)), "it is damaged: its end is missing");
 }
 
-// A changed byte is either found or in what is not used (a date, padding): then nothing changes.
+// A changed byte is either detected or unused (a date, padding): then nothing changes.
 TEST(TorchArchiveTest, AChangedByteNeverChangesWhatIsRead) {
   const std::string bytes = Zip(WholeRecords());
   int found = 0;
@@ -152,7 +151,7 @@ TEST(TorchArchiveTest, ABoolIsTrueOrFalse) {
 }
 
 TEST(TorchArchiveTest, RecordsDoNotShareBytes) {
-  // The second entry of the directory is set to where the first record is.
+  // The second directory entry points to the first record.
   std::string bytes = Zip({{"a/data.pkl", Pickle()}, {"a/data/0", std::string(12, 'x')}});
   const std::size_t directory = bytes.find("PK\x01\x02");
   const std::size_t second = bytes.find("PK\x01\x02", directory + 4);

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <sstream>
 #include <string>
 
 #include <ATen/core/Tensor.h>
@@ -75,7 +77,7 @@ TEST(TorchFileTest, ATiedWeightIsWrittenOnceAndStaysTied) {
             read->Find("head")->tensor()->data_ptr());
 }
 
-// A gradient bucket that a view belongs to would come along otherwise.
+// Otherwise the whole gradient bucket behind a view would be written.
 TEST(TorchFileTest, OnlyTheElementsThatATensorShowsAreWritten) {
   const at::Tensor bucket = at::arange(1'000'000, at::kFloat);
   ASSERT_TRUE(WriteTorchFile(bucket.narrow(0, 5, 3), PathFor("view.pt")).ok());
@@ -132,7 +134,7 @@ at::Tensor BytesOfFile(const std::string& path) {
   return bytes;
 }
 
-// A rank that resumed held a checkpoint three times: received, in a memfd, and as tensors.
+// A resuming rank held a checkpoint three times: received, in a memfd, and as tensors.
 TEST(TorchFileTest, AFileInMemoryIsReadWhereItIs) {
   const std::string path = PathFor("memory.pt");
   ASSERT_TRUE(WriteTorchFile(Checkpoint(), path).ok());
@@ -149,7 +151,7 @@ TEST(TorchFileTest, AFileInMemoryIsReadWhereItIs) {
   }
   EXPECT_EQ(Describe(*read), Describe(Checkpoint())) << "the bytes stay as long as the tensors";
 
-  // Ten bytes further on nothing is aligned any more, and what has to be copied is.
+  // Ten bytes further on nothing is aligned any more, and must be copied.
   const at::Tensor moved = at::zeros({10 + BytesOfFile(path).numel()}, at::kByte);
   moved.narrow(0, 10, BytesOfFile(path).numel()).copy_(BytesOfFile(path));
   read = ReadTorchBytes(moved.narrow(0, 10, BytesOfFile(path).numel()));
@@ -193,7 +195,7 @@ TEST(TorchFileTest, ALargeFileIsNeverInMemoryTwice) {
     ASSERT_TRUE(WriteTorchFile(dict, path).ok());
     EXPECT_LT(PeakKilobytes() - before, 16 * 1024);
   }
-  // The tensors above are gone, and those that are read take their place.
+  // The tensors above are freed, and those that are read take their place.
   const long before = PeakKilobytes();
   const absl::StatusOr<Value> read = ReadTorchFile(path);
   ASSERT_TRUE(read.ok()) << read.status();
@@ -219,6 +221,51 @@ TEST(SafetensorsTest, WhatIsWrittenIsReadWithLargerElementsFirst) {
   EXPECT_EQ(read->tensors[0].tensor.item<std::int64_t>(), 7);
   EXPECT_TRUE(at::equal(read->tensors[1].tensor, matrix.t()));
   EXPECT_EQ(read->tensors[2].tensor.scalar_type(), at::kBool);
+}
+
+// Of an exported file with one bit changed, five of eight were read without an error.
+TEST(SafetensorsTest, AnyBitThatHasChangedIsFound) {
+  const std::string path = PathFor("changed.safetensors");
+  const at::Tensor weight = at::arange(6, at::kFloat).view({2, 3});
+  ASSERT_TRUE(WriteSafetensors(
+                  {{{"fc.weight", weight}, {"fc.bias", at::ones({2})}}, {{"format", "pt"}}}, path)
+                  .ok());
+  std::stringstream whole;
+  whole << std::ifstream(path, std::ios::binary).rdbuf();
+  const std::string bytes = whole.str();
+  for (std::size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
+    std::string changed = bytes;
+    changed[bit / 8] = static_cast<char>(changed[bit / 8] ^ (1 << bit % 8));
+    std::ofstream(path, std::ios::binary) << changed;
+    const absl::Status status = ReadSafetensors(path).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << "bit " << bit;
+  }
+  std::ofstream(path, std::ios::binary) << bytes;
+  const auto read = ReadSafetensors(path);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->metadata, (std::map<std::string, std::string>{{"format", "pt"}}));
+}
+
+// Python's save_file() writes other tensors with the metadata it has read: the checksum there does
+// not match them.
+TEST(SafetensorsTest, AnotherProgramsFileIsReadWhateverItsMetadataSays) {
+  const std::string path = PathFor("rewritten.safetensors");
+  ASSERT_TRUE(WriteSafetensors({{{"fc.bias", at::ones({2})}}, {}}, path).ok());
+  std::stringstream whole;
+  whole << std::ifstream(path, std::ios::binary).rdbuf();
+  const std::string bytes = whole.str();
+  const std::size_t length = static_cast<unsigned char>(bytes[0]);
+  std::string text = bytes.substr(8, length);
+  text.erase(text.find_last_not_of(' ') + 1);
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+  std::string data = bytes.substr(8 + length);
+  data[0] ^= 1;
+  ASSERT_LT(text.size(), 256u);
+  std::ofstream(path, std::ios::binary)
+      << static_cast<char>(text.size()) << std::string(7, '\0') << text << data;
+  const auto read = ReadSafetensors(path);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_TRUE(read->metadata.empty());
 }
 
 TEST(SafetensorsTest, WhatCannotBeWrittenOrReadGetsASentence) {

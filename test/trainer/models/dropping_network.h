@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "trainer/models/model_recipe.h"
+#include "trainer/models/recipe.h"
 
 namespace muster::trainer {
 

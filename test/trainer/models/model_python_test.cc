@@ -6,11 +6,9 @@
 
 #include "test/trainer/models/python.h"
 #include "test/trainer/program.h"
-#include "trainer/models/cnn.h"
 #include "trainer/models/gpt.h"
-#include "trainer/models/mlp.h"
+#include "trainer/models/image_models.h"
 #include "trainer/models/model.h"
-#include "trainer/models/resnet.h"
 
 namespace muster::trainer {
 namespace {

@@ -1,13 +1,11 @@
 // The recipes of the models that come with muster-train.
-#include "trainer/models/model_recipe.h"
+#include "trainer/models/recipe.h"
 
 #include <gtest/gtest.h>
 
-#include "trainer/models/cnn.h"
 #include "trainer/models/gpt.h"
-#include "trainer/models/mlp.h"
+#include "trainer/models/image_models.h"
 #include "trainer/models/model.h"
-#include "trainer/models/resnet.h"
 
 namespace muster::trainer {
 namespace {

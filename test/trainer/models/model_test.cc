@@ -11,16 +11,14 @@
 #include <gtest/gtest.h>
 #include <torch/nn/module.h>
 
-#include "trainer/models/cnn.h"
 #include "trainer/models/gpt.h"
-#include "trainer/models/loss.h"
-#include "trainer/models/mlp.h"
-#include "trainer/models/resnet.h"
+#include "trainer/models/image_models.h"
+#include "trainer/models/objective.h"
 
 namespace muster::trainer {
 namespace {
 
-constexpr DataShape kText = {.kind = DataShape::Kind::kText, .classes = 256, .context = 16};
+constexpr DataShape kModelText = {.kind = DataShape::Kind::kText, .classes = 256, .context = 16};
 
 std::unique_ptr<Model> Make(const ModelRecipe& recipe, const DataShape& shape = {},
                             const ModelOptions& options = {}) {
@@ -59,7 +57,7 @@ TEST(ModelTest, PartsOneAfterAnotherAreTheWhole) {
       const at::Tensor between = model->ForwardPart({}, {0, cut}, x);
       EXPECT_TRUE(model->ForwardPart({}, {cut, stages}, between).equal(model->Forward(x))) << cut;
     }
-    // Each parameter is some stage's, and none is left out.
+    // Each parameter belongs to a stage.
     std::size_t parameters = 0;
     for (std::size_t i = 0; i < stages; ++i) {
       parameters += model->ParametersOf({i, i + 1}).size();
@@ -70,13 +68,13 @@ TEST(ModelTest, PartsOneAfterAnotherAreTheWhole) {
   const at::Tensor pictures = at::randn({2, 3, 28, 28});
   check(MlpRecipe("mlp", {16, 16}), images, pictures);
   check(CnnRecipe(), images, pictures);
-  check(GptRecipe({.layers = 2, .heads = 2, .width = 16}), kText,
+  check(GptRecipe({.layers = 2, .heads = 2, .width = 16}), kModelText,
         at::randint(256, {2, 16}, at::kLong));
 }
 
 TEST(ModelTest, StagesThatShareAParameterBothHaveIt) {
   const auto model =
-      Make(GptRecipe({.layers = 1, .heads = 2, .width = 16, .tie_weights = true}), kText);
+      Make(GptRecipe({.layers = 1, .heads = 2, .width = 16, .tie_weights = true}), kModelText);
   EXPECT_EQ(model->ParametersOf({0, 1})[0].name, "transformer.wte.weight");
   EXPECT_EQ(model->ParametersOf({2, 3})[0].name, "transformer.wte.weight");
   EXPECT_EQ(model->ParametersOf({2, 3}).size(), 3u);
@@ -139,7 +137,7 @@ TEST(ModelTest, EveryBatchNormLayerCallsTheFunctionGiven) {
 }
 
 TEST(ModelTest, GptDoesNotLookAhead) {
-  const auto model = Make(GptRecipe({.layers = 2, .heads = 2, .width = 32}), kText);
+  const auto model = Make(GptRecipe({.layers = 2, .heads = 2, .width = 32}), kModelText);
   at::Tensor tokens = at::randint(0, 256, {2, 16}, at::kLong);
   const at::Tensor scores = model->Forward(tokens);
   ASSERT_EQ(scores.sizes(), (std::vector<std::int64_t>{2, 16, 256}));
@@ -151,12 +149,13 @@ TEST(ModelTest, GptDoesNotLookAhead) {
 }
 
 TEST(ModelTest, GptTakesTextsShorterThanItsContext) {
-  const auto model = Make(GptRecipe({.layers = 1, .heads = 2, .width = 32}), kText);
+  const auto model = Make(GptRecipe({.layers = 1, .heads = 2, .width = 32}), kModelText);
   EXPECT_EQ(model->Forward(at::zeros({1, 1}, at::kLong)).size(1), 1);
   EXPECT_ANY_THROW(model->Forward(at::zeros({1, 17}, at::kLong)));
 }
 
-// Random numbers came from where the generator stood, which no checkpoint of another world had.
+// Random numbers depended on the generator's state, which checkpoints of another world size did not
+// have.
 TEST(ModelTest, RandomNumbersDependOnThePlaceInTheTraining) {
   const auto noise = [](const at::Tensor& x) { return x + at::randn(x.sizes()); };
   Model model(
@@ -171,7 +170,7 @@ TEST(ModelTest, RandomNumbersDependOnThePlaceInTheTraining) {
        {RandomPlace{8, 3, 1, 2}, {7, 4, 1, 2}, {7, 3, 0, 2}, {7, 3, 1, 1}}) {
     EXPECT_FALSE(model.ForwardAt(other, x).equal(drawn));
   }
-  // Of each stage by itself: two of the same numbers would be twice the first one's.
+  // Each stage draws its own: equal numbers would double the first one's.
   Model first({.module = std::make_shared<torch::nn::Module>(), .stages = {{"a", noise}}},
               /*channels_last=*/false);
   EXPECT_FALSE((first.ForwardAt(place, x) * 2).allclose(drawn));

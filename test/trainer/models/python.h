@@ -1,10 +1,10 @@
-// Runs this machine's Python to find out what PyTorch itself computes.
+// Runs this machine's Python for PyTorch's own results.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "trainer/named_tensor.h"
+#include "trainer/runtime/named_tensor.h"
 
 namespace muster::trainer {
 

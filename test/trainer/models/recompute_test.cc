@@ -1,5 +1,5 @@
-// Models whose activations are computed again, against the same models that keep them.
-#include "trainer/models/recompute.h"
+// Models that recompute activations, against the same models that keep them.
+#include "trainer/models/autocast.h"
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
@@ -12,18 +12,18 @@
 
 #include "test/trainer/models/counting_allocator.h"
 #include "test/trainer/models/dropping_network.h"
-#include "trainer/models/autocast.h"
 #include "trainer/models/gpt.h"
+#include "trainer/models/image_models.h"
 #include "trainer/models/model.h"
-#include "trainer/models/resnet.h"
 
 namespace muster::trainer {
 namespace {
 
 constexpr DataShape kRows = {.kind = DataShape::Kind::kSamples, .classes = 10};
-constexpr DataShape kText = {.kind = DataShape::Kind::kText, .classes = 32, .context = 8};
+constexpr DataShape kRecomputeText = {.kind = DataShape::Kind::kText, .classes = 32, .context = 8};
 
-std::unique_ptr<Model> Make(const ModelRecipe& recipe, const DataShape& shape, bool recompute) {
+std::unique_ptr<Model> MakeRecompute(const ModelRecipe& recipe, const DataShape& shape,
+                                     bool recompute) {
   auto model = MakeModel(recipe, shape, {.seed = 3, .recompute = recompute});
   EXPECT_TRUE(model.ok()) << model.status();
   return *std::move(model);
@@ -32,7 +32,7 @@ std::unique_ptr<Model> Make(const ModelRecipe& recipe, const DataShape& shape, b
 // A model that keeps activations, and one that does not.
 struct Pair {
   Pair(const ModelRecipe& recipe, const DataShape& shape)
-      : kept(Make(recipe, shape, false)), again(Make(recipe, shape, true)) {}
+      : kept(MakeRecompute(recipe, shape, false)), again(MakeRecompute(recipe, shape, true)) {}
 
   void ExpectSame() const {
     const std::vector<NamedTensor> expected = kept->StateDict();
@@ -95,11 +95,11 @@ TEST(RecomputeTest, AutocastIsTurnedOnAgain) {
   pair.ExpectSame();
 }
 
-// The head of a GPT found the embeddings that a pass without gradients had cast, and they learned
-// nothing from it.
+// A GPT's head found the embeddings in the cache that a pass without gradients had cast, and they
+// did not learn from it.
 TEST(RecomputeTest, TiedWeightsLearnFromBothEndsUnderAutocast) {
   const ModelRecipe gpt = GptRecipe({.layers = 2, .heads = 2, .width = 16, .tie_weights = true});
-  const Pair pair(gpt, kText);
+  const Pair pair(gpt, kRecomputeText);
   const at::Tensor tokens = at::randint(32, {4, 8}, at::kLong);
   for (Model* model : {pair.kept.get(), pair.again.get()}) {
     at::Tensor loss;
@@ -165,7 +165,7 @@ TEST(RecomputeTest, KeepsTheInputsOfStagesAlone) {
   constexpr std::int64_t kWidth = 256;
   constexpr int kBlocks = 8;
   const auto kept_after_forward = [](bool recompute) {
-    const auto model = Make(DroppingRecipe(kBlocks, kWidth), kRows, recompute);
+    const auto model = MakeRecompute(DroppingRecipe(kBlocks, kWidth), kRows, recompute);
     const at::Tensor rows = at::randn({kRowsOfData, kWidth});
     const std::int64_t before = BytesOfTensors();
     const at::Tensor outputs = model->ForwardAt({}, rows);

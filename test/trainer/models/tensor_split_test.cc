@@ -1,4 +1,4 @@
-#include "trainer/models/tensor_split.h"
+#include "trainer/models/tensor_layers.h"
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/tensor.h>

@@ -1,4 +1,4 @@
-#include "trainer/optim/loss_scaler.h"
+#include "trainer/optim/gradients.h"
 
 #include <gtest/gtest.h>
 
@@ -14,14 +14,14 @@ TEST(LossScalerTest, IsHalvedByAnOverflowAndDoubledAfterAWindowWithoutOne) {
   scaler.Update(true);
   scaler.Update(true);
   EXPECT_EQ(scaler.state(), (State{512, 2}));
-  // The window begins anew.
+  // The window starts over.
   scaler.Update(false);
   EXPECT_EQ(scaler.state(), (State{256, 0}));
   for (int i = 0; i < 3; ++i) scaler.Update(true);
   EXPECT_EQ(scaler.state(), (State{512, 0}));
 }
 
-// A run that resumed with a shorter window than it had, and was past it, never grew again.
+// A run resumed with a shorter window than before, and already past it, never grew again.
 TEST(LossScalerTest, AWindowThatIsOverIsOver) {
   LossScaler scaler(1024, /*window=*/10);
   scaler.Load({1024, 15});
@@ -29,7 +29,7 @@ TEST(LossScalerTest, AWindowThatIsOverIsOver) {
   EXPECT_EQ(scaler.state(), (State{2048, 0}));
 }
 
-// A gradient that is not finite by itself would halve it for ever, and every step be skipped.
+// A gradient that is not finite by itself would halve it forever, and every step be skipped.
 TEST(LossScalerTest, DoesNotFallBelowOneOrWhatItBeganWith) {
   LossScaler scaler(4, /*window=*/100);
   scaler.Update(false);

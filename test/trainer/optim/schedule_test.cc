@@ -1,4 +1,4 @@
-#include "trainer/optim/schedule.h"
+#include "trainer/optim/optimizer_options.h"
 
 #include <gtest/gtest.h>
 

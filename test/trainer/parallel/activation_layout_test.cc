@@ -1,4 +1,4 @@
-#include "trainer/parallel/activation_layout.h"
+#include "trainer/parallel/pipeline_mail.h"
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/randn.h>
@@ -29,12 +29,12 @@ TEST(ActivationLayoutTest, ElementsArriveInTheLayoutThatTheyHad) {
   const at::Tensor images = at::randn({2, 3, 4, 5}).contiguous(at::MemoryFormat::ChannelsLast);
   const ActivationLayout layout = LayoutOf(images);
   const at::Tensor arrived = EmptyOf(layout, at::kCPU);
-  // What is received is written into the tensor itself, and what is sent needs no copy.
+  // Receives write into the tensor itself, and sends need no copy.
   ElementsOf(arrived, layout).copy_(ElementsOf(images, layout));
   EXPECT_TRUE(arrived.equal(images));
   EXPECT_TRUE(arrived.is_contiguous(at::MemoryFormat::ChannelsLast));
   EXPECT_EQ(ElementsOf(images, layout).data_ptr(), images.data_ptr());
-  // A gradient that is laid out in another way is.
+  // A gradient with another layout is copied.
   EXPECT_TRUE(ElementsOf(images.contiguous(), layout).equal(ElementsOf(images, layout)));
 }
 

@@ -14,7 +14,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "trainer/comm/traffic.h"
+#include "trainer/comm/host/operation_log.h"
 
 namespace muster::trainer {
 namespace {

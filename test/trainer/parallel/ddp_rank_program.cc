@@ -15,7 +15,7 @@
 #include "trainer/comm/world.h"
 #include "trainer/compat/torch_compat.h"
 #include "trainer/parallel/ddp.h"
-#include "trainer/worker/environment.h"
+#include "trainer/worker/launcher_link.h"
 
 namespace muster::trainer {
 namespace {
@@ -66,7 +66,7 @@ int Main() {
                      {env.world_size * (env.world_size - 1) / 2.0, 0.5 * env.world_size}),
          "Sum() is not the sum over the ranks");
 
-  // Each rank starts from values of its own; DDP has to give all of them those of rank 0.
+  // Each rank starts with different values; DDP must replace them by rank 0's.
   const std::vector<NamedTensor> mine = MakeParameters(100 + env.rank);
   const std::vector<NamedTensor> whole = MakeParameters(100);
   const NamedTensor buffer = {"mean", at::full({3}, double(env.rank + 7))};

@@ -22,11 +22,11 @@
 #include "trainer/comm/world.h"
 #include "trainer/models/gpt.h"
 #include "trainer/models/model.h"
+#include "trainer/parallel/autograd_graph.h"
 #include "trainer/parallel/pipeline_engine.h"
-#include "trainer/parallel/split_backward.h"
-#include "trainer/pipeline/make_schedule.h"
-#include "trainer/pipeline/theory.h"
-#include "trainer/worker/environment.h"
+#include "trainer/pipeline/schedules.h"
+#include "trainer/pipeline/simulation.h"
+#include "trainer/worker/launcher_link.h"
 
 namespace muster::trainer {
 namespace {
@@ -59,8 +59,8 @@ PipelineSchedule ScheduleOf(const std::string& name, int stages, int micro_batch
   return MakeSchedule(name, {stages, chunks, micro_batches}).value();
 }
 
-// The most memory of a step is that of the live micro-batches, however many there are: a pass
-// through a chunk keeps ten activations, and some more are on their way or being computed.
+// The peak memory of a step is that of the live micro-batches, however many there are in total: a
+// pass through a chunk keeps ten activations, and a few more are in flight or being computed.
 void Memory(Group& group) {
   constexpr std::int64_t kActivation = 1 << 18;  // bytes
   constexpr int kKept = 10;
@@ -140,7 +140,7 @@ void Bubble(Group& group) {
         each.back() = (engine.times().step - engine.times().waited).count();
         each = group.Sum(each);
         const double longest = *std::max_element(each.begin(), each.end() - 1);
-        if (round == 0 || longest > best) continue;  // in the first one ranks learn sizes
+        if (round == 0 || longest > best) continue;  // in the first one ranks exchange sizes
         best = longest;
         busy = each.back();
       }

@@ -1,5 +1,5 @@
-// One rank of pipeline_test: trains a model in a pipeline, and beside it, in each rank, the same
-// model as a whole. Exits with 0 if they agree; prints what does not to stderr.
+// One rank of pipeline_test: trains a model in a pipeline, and in each rank the same model as a
+// whole. Exits with 0 if they agree; prints differences to stderr.
 //
 // usage: pipeline_program gloo|shm SECONDS MODE SCHEDULE CHUNKS [MODEL]
 //        MODE is train, change or forever; SECONDS is the timeout
@@ -24,19 +24,17 @@
 
 #include "trainer/comm/world.h"
 #include "trainer/models/autocast.h"
-#include "trainer/models/cnn.h"
 #include "trainer/models/gpt.h"
-#include "trainer/models/mlp.h"
+#include "trainer/models/image_models.h"
 #include "trainer/models/model.h"
+#include "trainer/parallel/autograd_graph.h"
+#include "trainer/parallel/mesh_links.h"
 #include "trainer/parallel/pipeline_engine.h"
 #include "trainer/parallel/rpc_pipeline.h"
-#include "trainer/parallel/shared_parameters.h"
-#include "trainer/parallel/stage_costs.h"
-#include "trainer/pipeline/make_schedule.h"
-#include "trainer/pipeline/partition.h"
-#include "trainer/pipeline/theory.h"
-#include "trainer/worker/environment.h"
-#include "trainer/worker/process_setup.h"
+#include "trainer/pipeline/schedules.h"
+#include "trainer/pipeline/simulation.h"
+#include "trainer/runtime/process_setup.h"
+#include "trainer/worker/launcher_link.h"
 
 namespace muster::trainer {
 namespace {
@@ -144,7 +142,7 @@ class Pipelined {
   // `count` samples; this rank's sum of losses.
   double Run(const Samples& samples, int step, bool training) {
     const std::int64_t count = samples.inputs.size(0);
-    // Evaluations have as many micro-batches as they like.
+    // Evaluations may have any number of micro-batches.
     const int parts = training ? kMicroBatches : 37;
     const auto begin = [&](int i) { return count * i / parts; };
     const auto rows = [&](const at::Tensor& tensor, int i) {
@@ -183,7 +181,7 @@ class Pipelined {
         messages += one.PartOf(group_.rank(), chunk) + 1 < one.parts() ? 1 : 0;
       }
     }
-    // What the other ranks have for one another passes through the first.
+    // The other ranks' messages pass through the first.
     const int relayed = calls_ && group_.rank() == 0 ? one.stages - 2 : 0;
     messages += training ? 2 * relayed : relayed;
     return messages * count * 6 * 8 * 8;  // of gpt: T x width x float64
@@ -206,8 +204,8 @@ class Pipelined {
   std::vector<NamedTensor> shared_;
 };
 
-// Eight steps. The third has fewer samples than there are micro-batches, the others have numbers
-// that eight does not divide.
+// Eight steps. The third has fewer samples than micro-batches, the others numbers not divisible by
+// eight.
 void Train(Group& group, Pipelined& pipelined) {
   const std::unique_ptr<Model> whole = Made(pipelined.name(), /*whole=*/true);
   const auto in_whole = [&](const std::string& name) {
@@ -262,7 +260,7 @@ void Train(Group& group, Pipelined& pipelined) {
          "the test loss is that of one process");
 }
 
-// Until another rank is lost. Ends the process: c10d's destructors wait for peers.
+// Until another rank is lost. Exits the process: c10d's destructors wait for peers.
 [[noreturn]] void TrainForever(Group& group, Pipelined& pipelined) {
   try {
     for (int step = 0;; ++step) {
@@ -278,8 +276,8 @@ void Train(Group& group, Pipelined& pipelined) {
   _exit(3);
 }
 
-// The first part returns another number of columns than in the step before, of the same inputs.
-// Ends the process: c10d's destructors wait for peers.
+// The first part returns another number of columns than in the previous step, for the same inputs.
+// Exits the process: c10d's destructors wait for peers.
 [[noreturn]] void ChangeSizes(Group& group) {
   PipelineEngine engine(group, MakeSchedule("1f1b", {group.size(), 1, 2}).value());
   PipelineStep step;
@@ -301,7 +299,7 @@ void Train(Group& group, Pipelined& pipelined) {
   _exit(3);
 }
 
-// The last part throws in the third step. Ends the process: c10d's destructors wait for peers.
+// The last part throws in the third step. Exits the process: c10d's destructors wait for peers.
 [[noreturn]] void ThrowInAPart(Group& group) {
   RpcPipeline pipeline(group);
   int steps = 0;
@@ -318,7 +316,7 @@ void Train(Group& group, Pipelined& pipelined) {
   } catch (const std::exception& error) {
     std::fprintf(stderr, "lost: %s\n", error.what());
     std::fflush(stderr);
-    // The words of the one that has failed may still be on their way.
+    // The failed rank's message may still be in flight.
     if (group.rank() + 1 == group.size()) group.Sum({0});
   }
   if (group.rank() == 0) group.Sum({0});

@@ -16,7 +16,7 @@ namespace {
 
 using test::Command;
 
-constexpr std::chrono::seconds kDeadline(120);
+constexpr std::chrono::seconds kPipelineDeadline(120);
 const std::string kProgram = "test/trainer/parallel/pipeline_program";
 
 using Case =
@@ -47,18 +47,18 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST_P(PipelineTest, EqualsOneProcess) {
   const auto& [ranks, schedule, chunks, model] = GetParam();
-  RunRanks({kProgram, "gloo", "60", "train", schedule, chunks, model}, ranks, kDeadline);
+  RunRanks({kProgram, "gloo", "60", "train", schedule, chunks, model}, ranks, kPipelineDeadline);
 }
 
 TEST(PipelineCommTest, MessagesMayGoThroughSharedMemory) {
-  RunRanks({kProgram, "shm", "60", "train", "1f1b", "1", "gpt"}, 2, kDeadline);
-  RunRanks({kProgram, "shm", "60", "train", "interleaved", "2", "cnn"}, 4, kDeadline);
-  RunRanks({kProgram, "shm", "60", "train", "zero-bubble", "1", "gpt-tied"}, 4, kDeadline);
+  RunRanks({kProgram, "shm", "60", "train", "1f1b", "1", "gpt"}, 2, kPipelineDeadline);
+  RunRanks({kProgram, "shm", "60", "train", "interleaved", "2", "cnn"}, 4, kPipelineDeadline);
+  RunRanks({kProgram, "shm", "60", "train", "zero-bubble", "1", "gpt-tied"}, 4, kPipelineDeadline);
 }
 
 TEST(PipelineMemoryTest, KeepsLiveMicroBatchesAndNoMoreMessagesForMoreOfThem) {
   for (const int ranks : {2, 4}) {
-    RunRanks({"test/trainer/parallel/pipeline_load_program", "memory"}, ranks, kDeadline);
+    RunRanks({"test/trainer/parallel/pipeline_load_program", "memory"}, ranks, kPipelineDeadline);
   }
 }
 
@@ -81,7 +81,8 @@ TEST(PipelineLossTest, OthersEndWhenARankIsKilledInAStep) {
     ASSERT_TRUE(ranks[0].WaitForOut("training")) << ranks[0].err();
     ranks[victim].Signal(SIGKILL);
     for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-      EXPECT_EQ(ranks[rank].Wait(kDeadline), rank == victim ? -SIGKILL : 3) << ranks[rank].err();
+      EXPECT_EQ(ranks[rank].Wait(kPipelineDeadline), rank == victim ? -SIGKILL : 3)
+          << ranks[rank].err();
       EXPECT_EQ(ranks[rank].err().find("lost: ") != std::string::npos, rank != victim);
     }
   }
@@ -94,13 +95,14 @@ TEST(PipelineLossTest, OthersEndWhenTheMasterOrOneThatItCallsIsKilled) {
     ASSERT_TRUE(ranks[0].WaitForOut("training")) << ranks[0].err();
     ranks[victim].Signal(SIGKILL);
     for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-      EXPECT_EQ(ranks[rank].Wait(kDeadline), rank == victim ? -SIGKILL : 3) << ranks[rank].err();
+      EXPECT_EQ(ranks[rank].Wait(kPipelineDeadline), rank == victim ? -SIGKILL : 3)
+          << ranks[rank].err();
       EXPECT_EQ(ranks[rank].err().find("lost: ") != std::string::npos, rank != victim);
     }
   }
 }
 
-// Eight bytes from anybody, sent to the port at which a rank took calls, ended that rank.
+// Eight bytes from any host, sent to the port on which a rank accepted calls, crashed that rank.
 TEST(PipelineLossTest, NobodyListensWhileRanksCallOneAnother) {
   std::vector<Command> ranks = Start({kProgram, "gloo", "1000", "forever", "rpc", "1"}, 3);
   ASSERT_TRUE(ranks[0].WaitForOut("training")) << ranks[0].err();
@@ -116,33 +118,33 @@ TEST(PipelineLossTest, TheMasterEndsWhenOneThatItCallsStandsStill) {
   std::vector<Command> ranks = Start({kProgram, "gloo", "10", "forever", "rpc", "1"}, 3);
   ASSERT_TRUE(ranks[0].WaitForOut("training")) << ranks[0].err();
   ranks[1].Signal(SIGSTOP);
-  EXPECT_EQ(ranks[0].Wait(kDeadline), 3);
+  EXPECT_EQ(ranks[0].Wait(kPipelineDeadline), 3);
   EXPECT_NE(ranks[0].err().find("nothing came from rank 1 within 10 s"), std::string::npos)
       << ranks[0].err();
   ranks[1].Signal(SIGKILL);
 }
 
-// A scheduler had paused all of the job for longer than --timeout: the ranks had waited for nobody.
+// A scheduler had paused the whole job for longer than --timeout: every rank timed out.
 TEST(PipelineLossTest, AJobThatIsPausedAsAWholeGoesOn) {
   std::vector<Command> ranks = Start({kProgram, "gloo", "10", "forever", "rpc", "1"}, 3);
   ASSERT_TRUE(ranks[0].WaitForOut("training")) << ranks[0].err();
   for (int pause = 0; pause < 2; ++pause) {
     for (Command& rank : ranks) rank.Signal(SIGSTOP);
-    EXPECT_EQ(Command({"sleep", "10.5"}).Wait(kDeadline), 0);
+    EXPECT_EQ(Command({"sleep", "10.5"}).Wait(kPipelineDeadline), 0);
     for (Command& rank : ranks) rank.Signal(SIGCONT);
     // They go through some steps together.
     EXPECT_EQ(Command({"sleep", "0.5"}).Wait(), 0);
   }
   for (Command& rank : ranks) rank.Signal(SIGKILL);
   for (Command& rank : ranks) {
-    EXPECT_EQ(rank.Wait(kDeadline), -SIGKILL);
+    EXPECT_EQ(rank.Wait(kPipelineDeadline), -SIGKILL);
     EXPECT_EQ(rank.err().find("lost: "), std::string::npos) << rank.err();
   }
 }
 
 TEST(PipelineLossTest, TheMasterRepeatsTheWordsOfARankThatFails) {
   std::vector<Command> ranks = Start({kProgram, "gloo", "20", "throw", "rpc", "1"}, 2);
-  for (Command& rank : ranks) EXPECT_EQ(rank.Wait(kDeadline), 3) << rank.err();
+  for (Command& rank : ranks) EXPECT_EQ(rank.Wait(kPipelineDeadline), 3) << rank.err();
   EXPECT_NE(ranks[0].err().find("lost: ask rank 1 for forward 0 of the pipeline: no more of it"),
             std::string::npos)
       << ranks[0].err();
@@ -151,7 +153,7 @@ TEST(PipelineLossTest, TheMasterRepeatsTheWordsOfARankThatFails) {
 
 TEST(PipelineLossTest, OutputsThatChangeTheirSizesAreOneSentence) {
   std::vector<Command> ranks = Start({kProgram, "gloo", "20", "change", "1f1b", "1"}, 2);
-  for (Command& rank : ranks) EXPECT_EQ(rank.Wait(kDeadline), 3) << rank.err();
+  for (Command& rank : ranks) EXPECT_EQ(rank.Wait(kPipelineDeadline), 3) << rank.err();
   EXPECT_NE(ranks[0].err().find("part 0 returned 2 x 2 Float, and 2 x 3 Float for other inputs of "
                                 "the same sizes"),
             std::string::npos)

@@ -1,6 +1,5 @@
-// One rank of recompute_test: two DistributedDataParallel models with dropout, of which one
-// computes its activations again. Exits with 0 if their gradients are the same bits; prints which
-// are not.
+// One rank of recompute_test: two DistributedDataParallel models with dropout, one of which
+// recomputes activations. Exits with 0 if their gradients are bitwise equal; prints which are not.
 #include <cstdio>
 #include <memory>
 
@@ -12,7 +11,7 @@
 #include "trainer/compat/torch_compat.h"
 #include "trainer/models/model.h"
 #include "trainer/parallel/ddp.h"
-#include "trainer/worker/environment.h"
+#include "trainer/worker/launcher_link.h"
 
 namespace muster::trainer {
 namespace {
@@ -23,7 +22,7 @@ constexpr std::int64_t kWidth = 24;
 struct Trained {
   Trained(bool recompute, Group& group)
       : model(MakeModel(DroppingRecipe(4, kWidth), kRows, {.recompute = recompute}).value()),
-        // Small buckets, so that several travel while the backward pass goes on.
+        // Small buckets, so that several are sent during the backward pass.
         ddp(model->Parameters(), model->Buffers(), group,
             {.bucket_cap_mb = 0.01, .first_bucket_mb = 0.001}) {}
 

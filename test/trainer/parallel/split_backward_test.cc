@@ -1,5 +1,5 @@
 // A backward pass in two halves against one in one.
-#include "trainer/parallel/split_backward.h"
+#include "trainer/parallel/autograd_graph.h"
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/embedding.h>
@@ -27,8 +27,8 @@ namespace {
 using Tensors = std::vector<at::Tensor>;
 using Function = std::function<at::Tensor(const at::Tensor& x)>;
 
-// Runs `function` twice on each of two inputs, backward as a whole and in halves, the second halves
-// when both first ones are done. Expects equal bits.
+// Runs `function` twice on each of two inputs, backward at once and in halves, the second halves
+// after both first ones. Expects equal bits.
 void ExpectSame(const Function& function, const Tensors& parameters, const at::Tensor& inputs) {
   const auto take = [](at::Tensor tensor) {
     at::Tensor gradient = tensor.grad();

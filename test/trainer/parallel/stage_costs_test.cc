@@ -1,15 +1,13 @@
-#include "trainer/parallel/stage_costs.h"
+#include "trainer/parallel/autograd_graph.h"
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
-#include "trainer/models/cnn.h"
 #include "trainer/models/gpt.h"
-#include "trainer/models/mlp.h"
-#include "trainer/models/resnet.h"
-#include "trainer/parallel/shared_parameters.h"
-#include "trainer/pipeline/partition.h"
+#include "trainer/models/image_models.h"
+#include "trainer/parallel/mesh_links.h"
+#include "trainer/pipeline/schedules.h"
 
 namespace muster::trainer {
 namespace {

@@ -11,8 +11,8 @@
 namespace muster::trainer {
 namespace {
 
-constexpr std::chrono::seconds kDeadline(120);
-const std::string kProgram = "test/trainer/parallel/tensor_rank_program";
+constexpr std::chrono::seconds kTensorParallelDeadline(120);
+const std::string kTensorParallelProgram = "test/trainer/parallel/tensor_rank_program";
 
 class TensorParallelTest : public testing::TestWithParam<std::tuple<int, std::string>> {};
 INSTANTIATE_TEST_SUITE_P(All, TensorParallelTest,
@@ -22,11 +22,13 @@ INSTANTIATE_TEST_SUITE_P(All, TensorParallelTest,
                          });
 
 TEST_P(TensorParallelTest, TrainsAsOneProcess) {
-  RunRanks({kProgram, std::get<1>(GetParam())}, std::get<0>(GetParam()), kDeadline);
+  RunRanks({kTensorParallelProgram, std::get<1>(GetParam())}, std::get<0>(GetParam()),
+           kTensorParallelDeadline);
 }
 
 TEST(TensorParallelRefusalTest, NamesTheNumbersOfRanksThatFit) {
-  for (const Program& rank : RunRanks({kProgram, "gloo"}, 3, kDeadline)) {
+  for (const Program& rank :
+       RunRanks({kTensorParallelProgram, "gloo"}, 3, kTensorParallelDeadline)) {
     EXPECT_EQ(rank.output(),
               "split the layers of the model over 3 ranks: its 4 attention heads can be shared "
               "equally by 1, 2 or 4 ranks\n");

@@ -25,11 +25,10 @@
 #include "trainer/models/autocast.h"
 #include "trainer/models/gpt.h"
 #include "trainer/models/model.h"
-#include "trainer/models/tensor_objective.h"
+#include "trainer/models/objective.h"
 #include "trainer/optim/optimizer.h"
-#include "trainer/parallel/tensor_group_links.h"
-#include "trainer/parallel/tensor_traffic.h"
-#include "trainer/worker/environment.h"
+#include "trainer/parallel/mesh_links.h"
+#include "trainer/worker/launcher_link.h"
 
 namespace muster::trainer {
 namespace {
@@ -76,7 +75,7 @@ bool SameEverywhere(const at::Tensor& tensor, Group& group) {
   return same;
 }
 
-// Where each rank has a part of the sequence, it knows a part of the gradients of what stays whole.
+// If each rank has a part of the sequence, it has a part of the gradients of whole parameters.
 void SumOverSequence(const Model& split, const TensorLinks& links, Group& group) {
   if (!links.splits_sequence()) return;
   for (NamedTensor& parameter : split.Parameters()) {
@@ -116,7 +115,7 @@ at::Tensor Range(const at::Tensor& scores, const at::Tensor&) {
   return (scores.amax(-1) - scores.amin(-1)).sum();
 }
 
-// Through the same weights, one pass with a loss and a metric of a recipe's own.
+// With the same weights, one pass with a recipe's own loss and metric.
 void OwnObjective(Model& whole, Model& split, const TensorLinks& links, Group& group,
                   const at::Tensor& x, const at::Tensor& y, const std::string& in) {
   const Objective own = {.loss = SumOfSquares, .metrics = {{"range", Range, /*is_share=*/false}}};
@@ -147,7 +146,7 @@ void Training(Group& group, const std::shared_ptr<TensorLinks>& links, std::int6
   Expect(status.ok(), in + ": " + std::string(status.message()));
   if (!status.ok()) return;
 
-  // Nobody has more than a share of what is split.
+  // No rank has more than its share of split parameters.
   const std::vector<NamedTensor> parameters = whole->Parameters();
   const std::vector<NamedTensor> parts = split->Parameters();
   for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -287,7 +286,7 @@ void Corners(TensorLinks& links) {
              in + ": right predictions");
     }
     for (const at::ScalarType type : {at::kDouble, at::kFloat, at::kBFloat16}) {
-      // Large enough that exponentials overflow unless the highest is taken off.
+      // Large enough that exponentials overflow unless the maximum is subtracted.
       const at::Tensor large = (at::randn({5, 40, classes}) * 500).to(type).requires_grad_();
       at::Tensor some = targets.clone();
       some[0].fill_(-100);  // ignored by LibTorch

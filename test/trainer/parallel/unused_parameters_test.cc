@@ -1,4 +1,4 @@
-#include "trainer/parallel/unused_parameters.h"
+#include "trainer/parallel/comm_hooks.h"
 
 #include <gtest/gtest.h>
 

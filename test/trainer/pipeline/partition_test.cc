@@ -1,4 +1,4 @@
-#include "trainer/pipeline/partition.h"
+#include "trainer/pipeline/schedules.h"
 
 #include <gtest/gtest.h>
 

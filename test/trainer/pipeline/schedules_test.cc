@@ -7,7 +7,6 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "trainer/pipeline/make_schedule.h"
 #include "trainer/pipeline/schedules.h"
 
 namespace muster::trainer {

@@ -1,5 +1,4 @@
-// A schedule is played as a person would with pencil and paper, and what nobody could play is
-// refused.
+// Simulates schedules as with pencil and paper, and refuses impossible ones.
 #include "trainer/pipeline/simulation.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "trainer/pipeline/make_schedule.h"
+#include "trainer/pipeline/schedules.h"
 
 namespace muster::trainer {
 namespace {
@@ -33,14 +32,14 @@ PipelineSchedule Made(const std::string& name, const PipelineShape& shape) {
   return schedule.ok() ? *schedule : PipelineSchedule{};
 }
 
-std::string RefusalOf(const PipelineSchedule& schedule) {
+std::string SimulationRefusalOf(const PipelineSchedule& schedule) {
   const auto timeline = Simulate(schedule, {});
   EXPECT_EQ(timeline.status().code(), absl::StatusCode::kInvalidArgument);
   return std::string(timeline.status().message());
 }
 
 // "F0 0-1, B0 3-5": the actions of a rank with their times.
-std::string Read(const RankTimeline& rank) {
+std::string ReadSimulated(const RankTimeline& rank) {
   std::string text;
   for (const TimedAction& timed : rank.actions) {
     absl::StrAppend(&text, text.empty() ? "" : ", ", std::string(1, LetterOf(timed.action.kind)),
@@ -51,8 +50,8 @@ std::string Read(const RankTimeline& rank) {
 
 TEST(SimulationTest, TwoStagesAsOnPaper) {
   const auto timeline = Played(Made("1f1b", {.stages = 2, .micro_batches = 2}));
-  EXPECT_EQ(Read(timeline.ranks[0]), "F0 0-1, F1 1-2, B0 4-6, B1 7-9");
-  EXPECT_EQ(Read(timeline.ranks[1]), "F0 1-2, B0 2-4, F1 4-5, B1 5-7");
+  EXPECT_EQ(ReadSimulated(timeline.ranks[0]), "F0 0-1, F1 1-2, B0 4-6, B1 7-9");
+  EXPECT_EQ(ReadSimulated(timeline.ranks[1]), "F0 1-2, B0 2-4, F1 4-5, B1 5-7");
   EXPECT_EQ(timeline.step, Milliseconds(9));
   EXPECT_EQ(timeline.ranks[0].busy, Milliseconds(6));
   EXPECT_DOUBLE_EQ(timeline.bubble, 1 - 12.0 / 18);
@@ -62,8 +61,8 @@ TEST(SimulationTest, TwoStagesAsOnPaper) {
 
 TEST(SimulationTest, GradientsOfWeightsFillTheWait) {
   const auto timeline = Played(Made("zero-bubble", {.stages = 2, .micro_batches = 2}));
-  EXPECT_EQ(Read(timeline.ranks[0]), "F0 0-1, F1 1-2, B0 3-4, W0 4-5, B1 5-6, W1 6-7");
-  EXPECT_EQ(Read(timeline.ranks[1]), "F0 1-2, B0 2-3, F1 3-4, B1 4-5, W0 5-6, W1 6-7");
+  EXPECT_EQ(ReadSimulated(timeline.ranks[0]), "F0 0-1, F1 1-2, B0 3-4, W0 4-5, B1 5-6, W1 6-7");
+  EXPECT_EQ(ReadSimulated(timeline.ranks[1]), "F0 1-2, B0 2-3, F1 3-4, B1 4-5, W0 5-6, W1 6-7");
 }
 
 TEST(SimulationTest, TimesAndMessages) {
@@ -72,12 +71,12 @@ TEST(SimulationTest, TimesAndMessages) {
                         .backward_weight = Milliseconds(1),
                         .message = Milliseconds(0.5)};
   auto timeline = Played(Made("gpipe", {.stages = 2, .micro_batches = 2}), times);
-  EXPECT_EQ(Read(timeline.ranks[0]), "F0 0-2, F1 2-4, B0 11-15, B1 15-19");
-  EXPECT_EQ(Read(timeline.ranks[1]), "F0 2.5-4.5, F1 4.5-6.5, B0 6.5-10.5, B1 10.5-14.5");
+  EXPECT_EQ(ReadSimulated(timeline.ranks[0]), "F0 0-2, F1 2-4, B0 11-15, B1 15-19");
+  EXPECT_EQ(ReadSimulated(timeline.ranks[1]), "F0 2.5-4.5, F1 4.5-6.5, B0 6.5-10.5, B1 10.5-14.5");
 
   // A chunk is a half of what a rank has, and nothing is sent from a rank to itself.
   timeline = Played(Made("interleaved", {.stages = 1, .chunks = 2, .micro_batches = 1}), times);
-  EXPECT_EQ(Read(timeline.ranks[0]), "F0 0-1, F0 1-2, B0 2-4, B0 4-6");
+  EXPECT_EQ(ReadSimulated(timeline.ranks[0]), "F0 0-1, F0 1-2, B0 2-4, B0 4-6");
   EXPECT_DOUBLE_EQ(timeline.bubble, 0);
 }
 
@@ -183,7 +182,7 @@ TEST(SimulationTest, RanksThatWaitForEachOtherAreNamed) {
                                   {.stages = 2, .micro_batches = 2},
                                   {{{kF, 0, 0}, {kB, 0, 0}, {kF, 0, 1}, {kB, 0, 1}},
                                    {{kF, 0, 0}, {kF, 0, 1}, {kB, 0, 0}, {kB, 0, 1}}}};
-  EXPECT_EQ(RefusalOf(schedule),
+  EXPECT_EQ(SimulationRefusalOf(schedule),
             "play a pipeline schedule: it waits for itself, rank 0 for rank 1 before the backward "
             "of micro-batch 0, rank 1 for rank 0 before the forward of micro-batch 1");
 }
@@ -195,7 +194,7 @@ TEST(SimulationTest, OnlyThoseInTheCircleAreNamed) {
   const PipelineSchedule schedule{PipelineKind::kGPipe,
                                   {.stages = 4, .micro_batches = 2},
                                   {forward_first, one_by_one, forward_first, one_by_one}};
-  EXPECT_EQ(RefusalOf(schedule),
+  EXPECT_EQ(SimulationRefusalOf(schedule),
             "play a pipeline schedule: it waits for itself, rank 1 for rank 2 before the backward "
             "of micro-batch 0, rank 2 for rank 1 before the forward of micro-batch 1");
 }
@@ -205,14 +204,14 @@ TEST(SimulationTest, ARankThatWaitsForItselfIsNamed) {
                                   {.stages = 1, .chunks = 2, .micro_batches = 1},
                                   {{{kF, 1, 0}, {kF, 0, 0}, {kB, 1, 0}, {kB, 0, 0}}}};
   EXPECT_EQ(
-      RefusalOf(schedule),
+      SimulationRefusalOf(schedule),
       "play a pipeline schedule: it waits for itself, rank 0 for rank 0 before the forward of "
       "micro-batch 0 in chunk 1");
 }
 
 TEST(SimulationTest, AnyTwoActionsOfARankThatChangePlacesAreFoundOrDoNoHarm) {
-  // Goal: no order that uses something too early passes. Method: every swap of two neighbours on
-  // one rank of each schedule is either refused, or plays and still uses nothing too early.
+  // Goal: no order that uses a result too early passes. Method: every swap of two neighbours on one
+  // rank of each schedule is either refused, or simulated without using anything too early.
   int refused = 0;
   int played = 0;
   for (const std::string name : {"gpipe", "1f1b", "interleaved", "zero-bubble"}) {
@@ -235,7 +234,8 @@ TEST(SimulationTest, AnyTwoActionsOfARankThatChangePlacesAreFoundOrDoNoHarm) {
 
 TEST(SimulationTest, WhatARankCannotDoIsRefused) {
   const auto refusal = [](const RankActions& actions) {
-    return RefusalOf({PipelineKind::kGPipe, {.stages = 1, .micro_batches = 2}, {actions}});
+    return SimulationRefusalOf(
+        {PipelineKind::kGPipe, {.stages = 1, .micro_batches = 2}, {actions}});
   };
   EXPECT_EQ(refusal({{kF, 0, 0}, {kB, 0, 1}, {kF, 0, 1}, {kB, 0, 0}}),
             "check a pipeline schedule: rank 0 does the backward of micro-batch 1 before the "
@@ -257,7 +257,7 @@ TEST(SimulationTest, WhatARankCannotDoIsRefused) {
   EXPECT_EQ(refusal({{kF, 0, 2}}),
             "check a pipeline schedule: rank 0 has micro-batch 2 in chunk 0, but there are 2 "
             "micro-batches and 1 chunk");
-  EXPECT_EQ(RefusalOf({PipelineKind::kGPipe, {.stages = 2, .micro_batches = 1}, {{}}}),
+  EXPECT_EQ(SimulationRefusalOf({PipelineKind::kGPipe, {.stages = 2, .micro_batches = 1}, {{}}}),
             "check a pipeline schedule: it is for 1 rank, and the stages are 2");
 }
 

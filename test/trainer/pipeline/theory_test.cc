@@ -1,5 +1,5 @@
 // The simulation meets the papers' formulas, and both meet numbers worked out by hand.
-#include "trainer/pipeline/theory.h"
+#include "trainer/pipeline/simulation.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "trainer/pipeline/make_schedule.h"
+#include "trainer/pipeline/schedules.h"
 
 namespace muster::trainer {
 namespace {
@@ -20,13 +20,13 @@ struct Case {
   double bubble;
 };
 
-PipelineTimeline Played(const PipelineSchedule& schedule, const PassTimes& times = {}) {
+PipelineTimeline PlayedByTheory(const PipelineSchedule& schedule, const PassTimes& times = {}) {
   const auto timeline = Simulate(schedule, times);
   EXPECT_TRUE(timeline.ok()) << timeline.status();
   return timeline.ok() ? *timeline : PipelineTimeline{};
 }
 
-PipelineSchedule Made(const std::string& name, const PipelineShape& shape) {
+PipelineSchedule MadeByTheory(const std::string& name, const PipelineShape& shape) {
   const auto schedule = MakeSchedule(name, shape);
   EXPECT_TRUE(schedule.ok()) << schedule.status();
   return schedule.ok() ? *schedule : PipelineSchedule{};
@@ -64,8 +64,8 @@ TEST(TheoryTest, BubblesToThreeDigits) {
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(Named(c.name, c.shape));
-    const PipelineSchedule schedule = Made(c.name, c.shape);
-    EXPECT_NEAR(Played(schedule).bubble, c.bubble, 0.0005);
+    const PipelineSchedule schedule = MadeByTheory(c.name, c.shape);
+    EXPECT_NEAR(PlayedByTheory(schedule).bubble, c.bubble, 0.0005);
     const BubbleTheory theory = TheoryOfBubble(schedule.kind, c.shape, {});
     ASSERT_TRUE(theory.share.has_value());
     EXPECT_NEAR(*theory.share, c.bubble, 0.0005);
@@ -93,8 +93,8 @@ TEST(TheoryTest, AnyShapeAndAnyTimes) {
     SCOPED_TRACE(absl::StrCat(Named(name, shape), ", F = ", times.forward.count(),
                               ", B = ", times.backward_input.count(),
                               ", W = ", times.backward_weight.count()));
-    const PipelineSchedule schedule = Made(name, shape);
-    const PipelineTimeline timeline = Played(schedule, times);
+    const PipelineSchedule schedule = MadeByTheory(name, shape);
+    const PipelineTimeline timeline = PlayedByTheory(schedule, times);
     const BubbleTheory theory = TheoryOfBubble(schedule.kind, shape, times);
     EXPECT_EQ(theory.share.has_value(),
               name != "zero-bubble" || shape.micro_batches >= shape.stages);
@@ -116,14 +116,15 @@ TEST(TheoryTest, ZeroBubbleIsThePapersFormulaWhileWeightsTakeNoLonger) {
   const PassTimes times{.forward = Milliseconds(2),
                         .backward_input = Milliseconds(3),
                         .backward_weight = Milliseconds(1.5)};
-  const PipelineSchedule schedule = Made("zero-bubble", {.stages = 4, .micro_batches = 8});
-  EXPECT_NEAR(Played(schedule, times).bubble, 10.5 / 62.5, 1e-12);
+  const PipelineSchedule schedule = MadeByTheory("zero-bubble", {.stages = 4, .micro_batches = 8});
+  EXPECT_NEAR(PlayedByTheory(schedule, times).bubble, 10.5 / 62.5, 1e-12);
 }
 
 TEST(TheoryTest, LiveMicroBatchesByHand) {
   const auto live = [](const std::string& name, const PipelineShape& shape) {
     std::vector<int> each;
-    for (const RankTimeline& rank : Played(Made(name, shape)).ranks) each.push_back(rank.most_live);
+    for (const RankTimeline& rank : PlayedByTheory(MadeByTheory(name, shape)).ranks)
+      each.push_back(rank.most_live);
     return each;
   };
   EXPECT_EQ(live("gpipe", {4, 1, 8}), (std::vector{8, 8, 8, 8}));

@@ -1,4 +1,4 @@
-#include "trainer/pipeline/timeline_svg.h"
+#include "trainer/pipeline/timeline.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 
-#include "trainer/pipeline/make_schedule.h"
+#include "trainer/pipeline/schedules.h"
 
 namespace muster::trainer {
 namespace {

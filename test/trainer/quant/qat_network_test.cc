@@ -1,4 +1,4 @@
-// Networks that are trained for 8-bit numbers, against Python's and against those of 8-bit numbers.
+// Networks trained for 8-bit numbers, against Python's and against their 8-bit conversion.
 #include <ATen/ops/randn.h>
 #include <gtest/gtest.h>
 #include <torch/nn/modules/activation.h>
@@ -14,15 +14,11 @@
 #include "test/trainer/models/python.h"
 #include "test/trainer/program.h"
 #include "test/trainer/quant/small_residual.h"
-#include "trainer/models/cnn.h"
-#include "trainer/models/layers.h"
-#include "trainer/models/mlp.h"
+#include "trainer/models/image_models.h"
 #include "trainer/models/model.h"
-#include "trainer/models/resnet.h"
-#include "trainer/quant/int8_network.h"
-#include "trainer/quant/qat_names.h"
 #include "trainer/quant/qat_network.h"
 #include "trainer/quant/qat_options.h"
+#include "trainer/quant/qat_run.h"
 
 namespace muster::trainer {
 namespace {
@@ -44,7 +40,7 @@ double StepsApart(const at::Tensor& a, const at::Tensor& b, const Int8Network& n
   return (a - b).abs().max().item<double>() / network.output_step();
 }
 
-// Whether products of 8-bit numbers are added up without loss.
+// Whether products of 8-bit numbers are summed exactly.
 bool AddsExactly() {
   return __builtin_cpu_supports("avx512vnni") != 0;
 }
@@ -194,7 +190,7 @@ TEST(QatNetworkTest, ComputesWhatPythonsResNet18Does) {
     const at::Tensor eval = model->Forward(second);
     EXPECT_LE(StepsApart(out, Find(theirs, "out"), int8), 4.01);
     EXPECT_LE(StepsApart(eval, Find(theirs, "eval"), int8), 4.01);
-    // In so many layers, what falls on another side of a step in one moves what follows.
+    // In this many layers, a rounding difference in one shifts the following ones.
     if (AddsExactly()) {
       EXPECT_LE(StepsApart(converted, eval, int8), 6.01);
     }
@@ -234,7 +230,7 @@ TEST(QatNetworkTest, FoldsBatchNormalizationAndAddsBranches) {
   }
 }
 
-// The numbers of the network that is not prepared, too.
+// Also the numbers of the network before preparation.
 TEST(QatNetworkTest, ComputesWithoutRoundingWhatTheNetworkDoes) {
   const Network network = SmallResidual(/*channels=*/3);
   Model plain(network, /*channels_last=*/false);

@@ -11,11 +11,11 @@
 
 #include "test/trainer/quant/small_residual.h"
 #include "trainer/comm/world.h"
-#include "trainer/models/cnn.h"
+#include "trainer/models/image_models.h"
 #include "trainer/models/model.h"
-#include "trainer/quant/qat_names.h"
+#include "trainer/quant/qat_options.h"
 #include "trainer/quant/qat_run.h"
-#include "trainer/worker/environment.h"
+#include "trainer/worker/launcher_link.h"
 
 namespace muster::trainer {
 namespace {

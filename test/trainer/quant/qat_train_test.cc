@@ -8,19 +8,19 @@
 #include <vector>
 
 #include "test/support/temp_dir.h"
-#include "test/trainer/app/ranks.h"
 #include "test/trainer/program.h"
+#include "test/trainer/ranks.h"
+#include "trainer/io/state_dict.h"
 #include "trainer/io/torch_file.h"
-#include "trainer/io/value.h"
-#include "trainer/quant/qat_names.h"
+#include "trainer/quant/qat_options.h"
 
 namespace muster::trainer {
 namespace {
 
 constexpr std::chrono::seconds kDeadline(120);
 
-// How far 8-bit numbers may be from what they are trained to be, in percent: without VNNI,
-// processors lose something when they add up products.
+// How much accuracy 8-bit numbers may lose, in percent: without VNNI, processors lose precision
+// when they sum products.
 double MostLost() {
   return __builtin_cpu_supports("avx512vnni") != 0 ? 2 : 100;
 }

@@ -1,5 +1,5 @@
-// Users' programs with mistakes in their recipes: each is answered with one sentence that says what
-// is wrong and whose function it is, and with an exit code that is not 0.
+// Users' programs with mistakes in their recipes: each gets one sentence with the problem and the
+// function's name, and an exit code that is not 0.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "test/support/temp_dir.h"
-#include "test/trainer/app/ranks.h"
+#include "test/trainer/ranks.h"
 
 namespace muster::trainer {
 namespace {
@@ -45,7 +45,7 @@ class OwnMistakesTest : public testing::Test {
   const test::TempDir dir_;
 };
 
-// A user called a metric "loss", and then it was the only loss in eval --json.
+// A user called a metric "loss", and it replaced the real loss in eval --json.
 TEST_F(OwnMistakesTest, AMetricHasANameOfItsOwn) {
   ExpectRefused({{"metric-loss", 2, "read the recipe: a metric is called 'loss', as something "},
                  {"metric-samples", 2, "read the recipe: a metric is called 'samples'"},
@@ -94,7 +94,7 @@ TEST_F(OwnMistakesTest, DataThatIsNotWhatItSaysIsRefused) {
 
 // "terminate called after throwing an instance of 'int'".
 TEST_F(OwnMistakesTest, WhateverIsThrownIsASentence) {
-  const std::string no_exception = ": it threw what is no std::exception";
+  const std::string no_exception = ": it threw something other than a std::exception";
   ExpectRefused({{"throw-data", 1, "the data function of hills" + no_exception},
                  {"throw-gather", 1, "the training data of hills" + no_exception},
                  {"throw-model", 1, "the model function of hills" + no_exception},
@@ -115,13 +115,20 @@ TEST_F(OwnMistakesTest, WhoseMistakeItIsIsSaid) {
                   "metric 'within 0.1' of hills: it returned 3 numbers, and must return one"}});
 }
 
-// "bad optional access": a name that ranks use among themselves for something else.
+TEST_F(OwnMistakesTest, UpdatesOfItsOwnAreLookedAt) {
+  ExpectRefused(
+      {{"rule-without-update", 2, "optimizer nothing has no function that updates a parameter"},
+       {"negative-schedule", 2, "the schedule of hills: it returned -1 for step 2 of 8"},
+       {"three-tensors-short", 2, "and tensor 0 of Batch::others has 2 rows"}});
+}
+
+// "bad optional access": a name that ranks use internally for something else.
 TEST_F(OwnMistakesTest, AParameterMayHaveAnyName) {
   ExpectRefused(
       {{"nan-parameter", 2, "training stopped in epoch 1: step 8 made ? NaN or infinite"}});
 }
 
-// The others had Gloo's words for it, behind "give all ranks the same model".
+// The others printed Gloo's error, after "give all ranks the same model".
 TEST_F(OwnMistakesTest, ARankThatFailsIsNamedByAllOthers) {
   const Mistake mistakes[] = {
       {"throw-data-of-1", 1, "the data function of hills: no such survey"},

@@ -1,15 +1,16 @@
-// Trainings of users' models whose parameters are not each one tensor with one
-// name that learns. What they come to is compared with the same computation
-// written in another way.
+// Trains users' models whose parameters are not each one learning tensor with one name. Compares
+// the results with the same computation written in another way.
 #include <ATen/core/Tensor.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include "test/support/temp_dir.h"
-#include "test/trainer/app/ranks.h"
+#include "test/trainer/ranks.h"
 #include "trainer/io/state_dict.h"
 #include "trainer/io/torch_file.h"
 
@@ -39,6 +40,21 @@ class OwnParametersTest : public testing::Test {
     return ReadAll(dir_.Path("losses"));
   }
 
+  // The losses of `lines`, each behind its step.
+  static std::vector<double> Numbers(const std::string& lines) {
+    std::vector<double> losses;
+    std::istringstream in(lines);
+    std::int64_t step = 0;
+    for (double loss = 0; in >> step >> loss;) losses.push_back(loss);
+    return losses;
+  }
+
+  // In float64: the same but for rounding.
+  static void ExpectAlike(const std::vector<double>& losses, const std::vector<double>& others) {
+    ASSERT_EQ(losses.size(), others.size());
+    for (std::size_t i = 0; i < losses.size(); ++i) EXPECT_NEAR(losses[i], others[i], 1e-7) << i;
+  }
+
   // The state dict at `path`.
   static std::vector<NamedTensor> State(const std::string& path) {
     std::vector<NamedTensor> tensors;
@@ -65,8 +81,7 @@ class OwnParametersTest : public testing::Test {
   const test::TempDir dir_;
 };
 
-// A user tied two layers, and the optimizer took two steps with the one matrix
-// they share.
+// A user tied two layers, and the optimizer took two steps with the matrix they share.
 TEST_F(OwnParametersTest, AParameterWithTwoNamesTakesOneStep) {
   for (const Words& flags : std::vector<Words>{{"--momentum=0.9"},
                                                {"--algorithm=adamw", "--clip=0.5"},
@@ -102,7 +117,7 @@ TEST_F(OwnParametersTest, ACheckpointHasBothNamesAndResumesExactly) {
   }
 }
 
-// A user froze a part of a model: two ranks ended with SIGSEGV.
+// A user froze a part of a model: two ranks crashed with SIGSEGV.
 TEST_F(OwnParametersTest, FrozenParametersAreConstants) {
   const std::vector<std::pair<int, Words>> runs = {
       {1, {"--momentum=0.9", "--weight-decay=0.1"}},
@@ -144,6 +159,78 @@ TEST_F(OwnParametersTest, FrozenParametersAreSavedAndStayAsTheyWere) {
     EXPECT_TRUE(Named(first, name).equal(Named(last, name))) << name;
   }
   EXPECT_FALSE(Named(first, "outer.weight").equal(Named(last, "outer.weight")));
+}
+
+// A program using the library could not have its own optimizer, schedule and groups.
+TEST_F(OwnParametersTest, UpdatesOfItsOwnDoWhatTheyDoElsewhere) {
+  for (const Words& flags : std::vector<Words>{{}, {"--zero=2"}, {"--zero=3"}}) {
+    SCOPED_TRACE(flags.empty() ? "ddp" : flags[0]);
+    Words reference = flags;
+    reference.push_back("--optimizer=reference");
+    EXPECT_EQ(Losses("own-optimizer", 2, flags), Losses("plain", 2, reference));
+  }
+  EXPECT_EQ(Losses("own-schedule", 1, {}), Losses("plain", 1, {"--lr=0.025"}));
+  for (const std::string algorithm : {"sgd", "adamw"}) {
+    const Words flags = {"--algorithm=" + algorithm, "--weight-decay=0.1"};
+    EXPECT_EQ(Losses("own-groups", 2, flags), Losses("frozen", 2, flags)) << algorithm;
+  }
+}
+
+TEST_F(OwnParametersTest, AnOptimizerOfItsOwnResumesExactly) {
+  const Words flags = {"--epochs=2", "--zero=1"};
+  Words whole = flags;
+  whole.push_back("--checkpoint=" + dir_.Path("whole.pt"));
+  const std::string losses = Losses("own-optimizer", 2, whole);
+  Words parted = flags;
+  parted.push_back("--checkpoint-dir=" + dir_.Path("run"));
+  parted.push_back("--checkpoint=" + dir_.Path("parted.pt"));
+  parted.push_back("--max-steps=11");
+  Losses("own-optimizer", 2, parted);
+  parted.pop_back();
+  EXPECT_EQ(Losses("own-optimizer", 2, parted), losses);
+  EXPECT_EQ(ReadAll(dir_.Path("whole.pt")), ReadAll(dir_.Path("parted.pt")));
+}
+
+// A batch had an input and a target, but no place for a second input or a weight.
+TEST_F(OwnParametersTest, FurtherTensorsOfABatchReachTheModelAndTheLoss) {
+  for (const auto& [ranks, flags] :
+       std::vector<std::pair<int, Words>>{{1, {}},
+                                          {1, {"--parallel=threads"}},
+                                          {2, {"--accumulate=2"}},
+                                          {3, {"--batch-size=10", "--zero=2"}}}) {
+    SCOPED_TRACE(ranks);
+    EXPECT_EQ(Losses("three-tensors", ranks, flags), Losses("plain", ranks, flags));
+  }
+}
+
+// With --sync-bn the losses depended on the number of ranks as soon as these could not share a
+// batch evenly: the padding of an epoch's last batch entered mean, variance and count. 96 samples
+// in batches of 35 and 94 leave 26 and 2, of which a third rank has 8 and none.
+TEST_F(OwnParametersTest, SyncedBatchNormalizationDoesNotDependOnTheNumberOfRanks) {
+  for (const std::string size : {"35", "94"}) {
+    const Words flags = {"--sync-bn", "--epochs=3", "--batch-size=" + size};
+    const std::vector<double> alone = Numbers(Losses("batch-norm", 1, flags));
+    for (const auto& [ranks, more] : std::vector<std::pair<int, Words>>{
+             {2, {}}, {3, {}}, {3, {"--recompute"}}, {3, {"--zero=1"}}, {3, {"--zero=3"}}}) {
+      SCOPED_TRACE(size + " on " + std::to_string(ranks) + (more.empty() ? "" : more[0]));
+      Words all = flags;
+      all.insert(all.end(), more.begin(), more.end());
+      ExpectAlike(Numbers(Losses("batch-norm", ranks, all)), alone);
+    }
+  }
+}
+
+// "--batch-size 7 cannot be shared evenly by 2 ranks".
+TEST_F(OwnParametersTest, ABatchNeedNotBeAMultipleOfTheRanks) {
+  const std::vector<double> alone = Numbers(Losses("plain", 1, {"--batch-size=7", "--epochs=2"}));
+  EXPECT_EQ(alone.size(), 28u);
+  for (const auto& [ranks, more] : std::vector<std::pair<int, Words>>{
+           {2, {}}, {3, {"--accumulate=2"}}, {3, {"--zero=2"}}, {4, {}}}) {
+    SCOPED_TRACE(std::to_string(ranks) + (more.empty() ? "" : more[0]));
+    Words flags = {"--batch-size=7", "--epochs=2"};
+    flags.insert(flags.end(), more.begin(), more.end());
+    ExpectAlike(Numbers(Losses("plain", ranks, flags)), alone);
+  }
 }
 
 TEST_F(OwnParametersTest, AModelThatCannotLearnIsRefused) {

@@ -12,6 +12,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "trainer/models/batch_norm_layer.h"
 #include "trainer/train_main.h"
 
 namespace muster::trainer {
@@ -69,6 +70,30 @@ struct Constant : torch::nn::Module {
   at::Tensor bias;
 };
 
+// Two coordinates in, one height out, and normalized in between.
+struct Normed : torch::nn::Module {
+  explicit Normed(const std::shared_ptr<const BatchNormFunction>& function)
+      : inner(register_module("inner", torch::nn::Linear(2, 8))),
+        norm(register_module("norm", std::make_shared<BatchNorm>(8, function))),
+        height(register_module("height", torch::nn::Linear(8, 1))) {}
+
+  torch::nn::Linear inner;
+  std::shared_ptr<BatchNorm> norm;
+  torch::nn::Linear height;
+};
+
+absl::StatusOr<Network> MakeNormed(const DataShape& /*shape*/) {
+  const auto function = std::make_shared<BatchNormFunction>(LocalBatchNorm);
+  const auto net = std::make_shared<Normed>(function);
+  return Network{
+      .module = net,
+      .stages = {{"inner", [net](const at::Tensor& places) { return net->inner(places); }},
+                 {"norm",
+                  [net](const at::Tensor& x) { return torch::tanh(net->norm->Forward(x)); }},
+                 {"height", [net](const at::Tensor& x) { return net->height(x); }}},
+      .batch_norm = function};
+}
+
 // The first `count` of a row of places.
 class Survey : public Dataset {
  public:
@@ -98,9 +123,9 @@ class Survey : public Dataset {
 template <typename Module, typename... Arguments>
 Network NetworkOf(const Arguments&... arguments) {
   const auto module = std::make_shared<Module>(arguments...);
-  return {
-      .module = module,
-      .stages = {{"net", [module](const at::Tensor& places) { return module->Forward(places); }}}};
+  Stage stage = {"net", [module](const at::Tensor& places) { return module->Forward(places); }};
+  for (const auto& child : module->named_children()) stage.uses.push_back(child.key());
+  return {.module = module, .stages = {stage}};
 }
 
 Recipe Plain(const std::string& name) {
@@ -144,6 +169,56 @@ class Changed : public Survey {
  private:
   const Change change_;
 };
+
+// The second coordinate, and the weight of each place, come in separate tensors.
+class InThreeTensors : public Survey {
+ public:
+  using Survey::Survey;
+
+  Batch Gather(const std::vector<std::int64_t>& indices, std::int64_t epoch,
+               bool train) const override {
+    Batch batch = Survey::Gather(indices, epoch, train);
+    batch.others = {batch.inputs.narrow(1, 1, 1).clone(), at::ones_like(batch.targets)};
+    batch.inputs = batch.inputs.narrow(1, 0, 1).clone();
+    return batch;
+  }
+};
+
+void UseThreeTensors(Recipe& recipe) {
+  recipe.data = [](const DataOptions&) {
+    return Splits{std::make_shared<InThreeTensors>(96), std::make_shared<InThreeTensors>(32)};
+  };
+  recipe.model = [](const DataShape&) -> absl::StatusOr<Network> {
+    const auto net = std::make_shared<Net>("plain");
+    const auto others = std::make_shared<std::vector<at::Tensor>>();
+    return Network{.module = net,
+                   .stages = {{"net",
+                               [net, others](const at::Tensor& x) {
+                                 return net->Forward(torch::cat({x, others->at(0)}, 1));
+                               },
+                               {"inner", "outer", "height"}}},
+                   .others = others};
+  };
+  recipe.loss_with = [](const at::Tensor& heights, const at::Tensor& measured,
+                        const std::vector<at::Tensor>& others) {
+    return ((heights - measured).square() * others.at(1)).sum();
+  };
+  recipe.metrics[0].sum_with = [](const at::Tensor& heights, const at::Tensor& measured,
+                                  const std::vector<at::Tensor>& others) {
+    return ((heights - measured).abs().lt(0.1) * others.at(1)).sum();
+  };
+}
+
+// SGD with momentum, written by a user who does not know that it exists.
+UpdateRule OwnMomentum() {
+  return {.name = "heavy ball",
+          .kept = {"momentum_buffer"},
+          .update = [](const at::Tensor& parameter, const at::Tensor& gradient,
+                       const std::vector<at::Tensor>& kept, const UpdateStep& step) {
+            kept[0].mul_(0.9).add_(gradient);
+            parameter.add_(kept[0], -step.lr);
+          }};
+}
 
 void MoreRows(Batch& batch) {
   batch.inputs = torch::cat({batch.inputs, batch.inputs});
@@ -301,6 +376,33 @@ const std::map<std::string, Change>& Cases() {
        [](Recipe& recipe) {
          recipe.loss = [](const at::Tensor& a, const at::Tensor& b) { return (a - b).square(); };
        }},
+      {"batch-norm", [](Recipe& recipe) { recipe.model = MakeNormed; }},
+      {"three-tensors", UseThreeTensors},
+      {"three-tensors-short",
+       [](Recipe& recipe) {
+         UseThreeTensors(recipe);
+         ChangeBatches(recipe, [](Batch& batch) { batch.others = {batch.inputs[0]}; });
+       }},
+      {"own-optimizer", [](Recipe& recipe) { recipe.updates.rule = OwnMomentum(); }},
+      {"rule-without-update",
+       [](Recipe& recipe) { recipe.updates.rule = UpdateRule{.name = "nothing"}; }},
+      {"own-schedule",
+       [](Recipe& recipe) {
+         recipe.updates.schedule = [](std::int64_t, std::int64_t) { return 0.5; };
+       }},
+      {"negative-schedule",
+       [](Recipe& recipe) {
+         recipe.updates.schedule = [](std::int64_t step, std::int64_t) {
+           return 1 - static_cast<double>(step);
+         };
+       }},
+      {"own-groups",
+       [](Recipe& recipe) {
+         recipe.updates.settings_of = [](const std::string& parameter) -> ParameterSettings {
+           if (parameter.starts_with("inner.")) return {.lr_scale = 0, .weight_decay = 0};
+           return {};
+         };
+       }},
       {"detached-loss",
        [](Recipe& recipe) {
          recipe.loss = [](const at::Tensor& a, const at::Tensor& b) {
@@ -330,7 +432,7 @@ const std::map<std::string, Change>& Cases() {
            return heights.narrow(0, 0, 3).flatten();
          };
        }},
-      // While the environment says so, the first test is when somebody stops the program.
+      // While the environment variable is set, the first test stops the program.
       {"stop-in-test",
        [](Recipe& recipe) {
          recipe.metrics[0].sum = [sum = recipe.metrics[0].sum](const at::Tensor& predictions,

@@ -1,4 +1,4 @@
-#include "trainer/worker/available_memory.h"
+#include "trainer/app/strategies/mesh_groups.h"
 
 #include <gtest/gtest.h>
 

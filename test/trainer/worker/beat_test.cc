@@ -1,5 +1,5 @@
 // Beats to a socket with a listener and to one without: the training must not notice.
-#include "trainer/worker/beat.h"
+#include "trainer/worker/launcher_link.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "test/support/socket_dir.h"
-#include "test/trainer/worker/beat_listener.h"
+#include "test/trainer/beat_listener.h"
 
 namespace muster::trainer {
 namespace {
@@ -48,7 +48,7 @@ TEST_F(BeatSenderTest, SaysWhatTheStepWasLike) {
 TEST_F(BeatSenderTest, AFullSocketLosesBeatsAndNeverMakesTheTrainingWait) {
   BeatListener listener(path_);
   BeatSender sender(path_, 0);
-  // Nobody reads meanwhile: a sender that waited would wait for ever.
+  // Nothing reads meanwhile: a sender that blocked would block forever.
   constexpr std::size_t kMany = 100'000;
   for (std::size_t step = 0; step < kMany; ++step) sender.Send(static_cast<std::int64_t>(step));
   EXPECT_LT(listener.Receive().size(), kMany);

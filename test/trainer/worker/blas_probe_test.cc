@@ -1,4 +1,4 @@
-#include "trainer/worker/blas_probe.h"
+#include "trainer/runtime/process_setup.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@ TEST(BlasProbeTest, MeasuresSomething) {
   EXPECT_GT(MeasureMatmulGflops(), 0.01);
 }
 
-// What the tests need installed is fast, whatever else runs while they do.
+// The BLAS that the tests require is fast, whatever else is running.
 TEST(BlasProbeTest, OpenBlasIsNotTakenForTheReference) {
   EXPECT_EQ(LoadedReferenceBlas(), std::nullopt);
 }

@@ -1,4 +1,4 @@
-#include "trainer/worker/environment.h"
+#include "trainer/worker/launcher_link.h"
 
 #include <gtest/gtest.h>
 
@@ -48,7 +48,7 @@ TEST(EnvironmentTest, ReadsWhatTorchrunExports) {
                                .gloo_interface = "eth1"}));
 }
 
-// A lost node costs no restart, and still other workers have run before those of the next round.
+// A lost node costs no restart, and yet other workers ran before those of the next round.
 TEST(EnvironmentTest, KnowsWhetherOtherWorkersHaveRunBefore) {
   EXPECT_FALSE(Environment().restarted());
   EXPECT_TRUE(Environment{.restart_count = 1}.restarted());
@@ -70,7 +70,7 @@ TEST(EnvironmentTest, LearnsWhereTheLauncherReadsItsOperations) {
   ASSERT_TRUE(env.ok()) << env.status();
   EXPECT_EQ(env->flight_log, "/proc/7/fd/9");
   EXPECT_EQ(env->flight_offset, 32768);
-  // Training does not end for its sake.
+  // Not fatal to the training.
   env = Read({{"MUSTER_FLIGHT_LOG", "/proc/7/fd/9"}, {"MUSTER_FLIGHT_OFFSET", "x"}});
   ASSERT_TRUE(env.ok()) << env.status();
   EXPECT_EQ(env->flight_log, "");

@@ -1,4 +1,4 @@
-#include "trainer/worker/error_file.h"
+#include "trainer/worker/launcher_link.h"
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ TEST(ErrorFileTest, HasTheFormOfTorchrun) {
             "\"extraInfo\":{\"timestamp\":\"1700000000\"}}}\n");
 }
 
-// torchrun shows the call stack in place of the message: Python's ends with it, and so does ours.
+// torchrun shows the call stack instead of the message: Python's ends with it, and so does ours.
 TEST(ErrorFileTest, TheStackEndsWithTheMessage) {
   EXPECT_EQ(ErrorFileJson("lost rank 3", "#0 main\n", 1700000000),
             "{\"message\":{\"message\":\"lost rank 3\","

@@ -1,4 +1,4 @@
-#include "trainer/worker/failure.h"
+#include "trainer/runtime/failure.h"
 
 #include <c10/util/Exception.h>
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ TEST(FailureTest, AnyOtherErrorHasTheStackOfWhoCaughtIt) {
   const absl::Status status = FailureOf("", std::runtime_error("peer is gone\nand more"));
   EXPECT_EQ(status.message(), "peer is gone");
   EXPECT_EQ(StackOf(status).rfind("#0 ", 0), 0u) << StackOf(status);
-  EXPECT_NE(StackOf(status).find("failure_test"), std::string::npos) << StackOf(status);
+  EXPECT_NE(StackOf(status).find("worker_torch_test"), std::string::npos) << StackOf(status);
 }
 
 // "terminate called after throwing an instance of 'int'".
@@ -33,7 +33,7 @@ TEST(FailureTest, WhateverIsThrownIsASentence) {
   } catch (...) {
     const absl::Status status = FailureNow("train");
     EXPECT_EQ(status.message(),
-              "train: something of type int was thrown, which is no std::exception");
+              "train: something of type int was thrown, which is not a std::exception");
     EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   }
   try {

@@ -1,4 +1,4 @@
-#include "trainer/worker/process_setup.h"
+#include "trainer/runtime/process_setup.h"
 
 #include <cstdlib>
 #include <string>
@@ -9,9 +9,17 @@
 namespace muster::trainer {
 namespace {
 
-// LibTorch's own default for convolutions is TensorFloat-32: a curve on a GPU was not that of the
-// CPU.
-TEST(SetPrecisionTest, Float32IsFloat32UnlessAsked) {
+class SetPrecisionTest : public testing::Test {
+ protected:
+  ~SetPrecisionTest() override {
+    SetPrecision(/*tf32=*/false, /*deterministic=*/false);
+    unsetenv("CUBLAS_WORKSPACE_CONFIG");
+  }
+};
+
+// LibTorch's default for convolutions is TensorFloat-32: the curve on a GPU differed from the
+// CPU's.
+TEST_F(SetPrecisionTest, Float32IsFloat32UnlessAsked) {
   const at::Context& context = at::globalContext();
   SetPrecision(/*tf32=*/false, /*deterministic=*/false);
   EXPECT_FALSE(context.allowTF32CuDNN());
@@ -21,7 +29,7 @@ TEST(SetPrecisionTest, Float32IsFloat32UnlessAsked) {
   EXPECT_TRUE(context.allowTF32CuBLAS());
 }
 
-TEST(SetPrecisionTest, DeterministicOperationsAreAskedForOfAllLibraries) {
+TEST_F(SetPrecisionTest, DeterministicOperationsAreAskedForOfAllLibraries) {
   unsetenv("CUBLAS_WORKSPACE_CONFIG");
   const at::Context& context = at::globalContext();
   SetPrecision(/*tf32=*/false, /*deterministic=*/false);
@@ -33,7 +41,7 @@ TEST(SetPrecisionTest, DeterministicOperationsAreAskedForOfAllLibraries) {
   EXPECT_STREQ(std::getenv("CUBLAS_WORKSPACE_CONFIG"), ":4096:8");
 }
 
-TEST(SetPrecisionTest, LeavesAWorkspaceThatIsSet) {
+TEST_F(SetPrecisionTest, LeavesAWorkspaceThatIsSet) {
   setenv("CUBLAS_WORKSPACE_CONFIG", ":16:8", 1);
   SetPrecision(/*tf32=*/false, /*deterministic=*/true);
   EXPECT_STREQ(std::getenv("CUBLAS_WORKSPACE_CONFIG"), ":16:8");

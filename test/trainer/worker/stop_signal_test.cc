@@ -1,4 +1,4 @@
-#include "trainer/worker/stop_signal.h"
+#include "trainer/worker/launcher_link.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 
 #include <csignal>
 
-#include "test/trainer/comm/forked_members.h"
+#include "test/trainer/forked_members.h"
 
 namespace muster::trainer {
 namespace {
@@ -21,12 +21,12 @@ void TakeOne() {
   sigsuspend(&none);
 }
 
-// Makes this process one that remembers signals and takes them by TakeOne() alone.
+// Makes this process remember signals, which it only receives in TakeOne().
 void Remember() {
   sigset_t stops;
   sigemptyset(&stops);
   for (const int signal : kStopSignals) {
-    std::signal(signal, SIG_DFL);  // whoever started the test may ignore it
+    std::signal(signal, SIG_DFL);  // the test's parent may ignore it
     sigaddset(&stops, signal);
   }
   sigprocmask(SIG_BLOCK, &stops, nullptr);
@@ -34,13 +34,13 @@ void Remember() {
   RememberStopSignals();
 }
 
-// Gives this process a terminal of its own; what is written to the result is typed there.
+// Gives this process its own terminal; bytes written to the result are typed there.
 int OpenTerminal() {
   setsid();
   const int keyboard = posix_openpt(O_RDWR | O_NOCTTY);
   grantpt(keyboard);
   unlockpt(keyboard);
-  open(ptsname(keyboard), O_RDWR);  // the first that a session opens is the one that it has
+  open(ptsname(keyboard), O_RDWR);  // a session's first opened terminal becomes its controlling one
   return keyboard;
 }
 
@@ -48,8 +48,8 @@ void TypeCtrlC(int keyboard) {
   EXPECT_EQ(write(keyboard, "\x03", 1), 1);
 }
 
-// A user pressed Ctrl-C, or lost the connection to the terminal, and all that was trained since the
-// last checkpoint was lost.
+// A user pressed Ctrl-C, or lost the connection to the terminal, and lost everything trained since
+// the last checkpoint.
 TEST(StopSignalTest, EachIsRememberedAndTheSecondEndsTheProcess) {
   for (const int signal : kStopSignals) {
     ForkedMembers process(1, [signal](int, const Say& say) {
@@ -116,15 +116,29 @@ TEST(StopSignalTest, TheLaunchersSecondSignalEndsTheProcess) {
   EXPECT_EQ(process.Wait(0), StopExitCode(SIGTERM));
 }
 
-TEST(StopSignalTest, OneThatWasIgnoredRemainsIgnored) {
+TEST(StopSignalTest, HangUpThatNohupIgnoresRemainsIgnored) {
   ForkedMembers process(1, [](int, const Say&) {
-    std::signal(SIGINT, SIG_IGN);
+    std::signal(SIGHUP, SIG_IGN);
     EndOnStopSignals();
     RememberStopSignals();
-    std::raise(SIGINT);
+    std::raise(SIGHUP);
     return StopSignal();
   });
   EXPECT_EQ(process.Wait(0), 0);
+}
+
+// "My script starts muster-train with & and ends it with kill -INT, which does nothing."
+TEST(StopSignalTest, OthersAreHeardEvenWhereAShellIgnoresThem) {
+  for (const int signal : {SIGINT, SIGTERM}) {
+    ForkedMembers process(1, [signal](int, const Say&) {
+      std::signal(signal, SIG_IGN);
+      EndOnStopSignals();
+      RememberStopSignals();
+      std::raise(signal);
+      return StopSignal();
+    });
+    EXPECT_EQ(process.Wait(0), signal);
+  }
 }
 
 }  // namespace

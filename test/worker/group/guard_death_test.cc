@@ -1,4 +1,4 @@
-// The workers' guard is killed, but not the agent: another guard takes its place.
+// The workers' guard is killed, but not the agent: another guard takes over.
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,18 +17,18 @@ namespace muster::worker {
 namespace {
 
 constexpr char kDied[] =
-    "the guard that ends what is left of workers when this agent is killed has died; ";
+    "the guard that ends leftover processes if this agent is killed has died; ";
 
 class GuardDeathTest : public GroupTest {
  protected:
-  // Children of ours that are no workers, zombies included.
+  // Our children that are not workers, including zombies.
   std::vector<pid_t> Guards() const {
     std::vector<pid_t> guards = test::ChildrenOf(::getpid());
     for (const pid_t worker : group_->pids()) std::erase(guards, worker);
     return guards;
   }
 
-  // Returns when the group has said so.
+  // Returns when the group has reported it.
   void KillGuard() {
     const std::vector<pid_t> guards = Guards();
     ASSERT_EQ(guards.size(), 1u);
@@ -69,7 +69,7 @@ TEST_F(GuardDeathTest, OneThatDiesAgainAndAgainIsGivenUp) {
   Start({Sleeper(0)});
   for (int death = 1; death <= 10; ++death) KillGuard();
   EXPECT_EQ(warnings_.back(), std::string(kDied) +
-                                  "processes that workers start would outlive a killed agent: "
+                                  "processes started by workers would outlive a killed agent: "
                                   "it has died 10 times");
   EXPECT_TRUE(Guards().empty());
   StopAll();

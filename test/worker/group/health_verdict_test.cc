@@ -1,4 +1,4 @@
-#include "worker/group/health_verdict.h"
+#include "worker/group/health_check.h"
 
 #include <csignal>
 #include <string>
@@ -39,7 +39,7 @@ TEST(HealthVerdictTest, CheckThatTakesTooLongIsNoSuccessHoweverItEnds) {
 
 TEST(HealthVerdictTest, CheckThatHangsInTheKernelIsNamed) {
   EXPECT_EQ(Judge({.timed_out = true, .output = "asking the driver"}),
-            "the health check 'check' did not end within 30 s and SIGKILL does not end it either: "
+            "the health check 'check' did not end within 30 s and not even SIGKILL ends it: "
             "asking the driver");
 }
 

@@ -15,7 +15,7 @@ namespace {
 using std::chrono::milliseconds;
 using testing::HasSubstr;
 
-// Long enough that a test that waits for it fails by its deadline.
+// So long that a test that waits for it fails by its deadline.
 constexpr milliseconds kNever = std::chrono::hours(1);
 constexpr milliseconds kShort(50);
 
@@ -59,7 +59,7 @@ TEST_F(WorkerGroupTest, DirectoryIsThereForTheWorkerAndGoesWhenNothingIsInIt) {
   EXPECT_TRUE(std::filesystem::exists(specs[1].directory + "/error.json"));
 }
 
-// A worker's child wrote its error file when the worker had failed already.
+// A worker's child wrote its error file after the worker had failed.
 TEST_F(WorkerGroupTest, DirectoryOfAWorkerThatFailedStays) {
   WorkerSpec failing = Sh(0, "exit 3");
   failing.directory = dir_.Path("0");
@@ -114,6 +114,65 @@ TEST_F(WorkerGroupTest, OnlyTheFirstOfManyFailuresIsTold) {
   ASSERT_TRUE(RunUntilDone());
   EXPECT_EQ(failures_.size(), 1u);
   EXPECT_EQ(results_.size(), 1u);
+}
+
+// "A script with wrong arguments is restarted three times." Each rank notices that by itself.
+TEST_F(WorkerGroupTest, FailureInWhichAllAreLikelyToEndIsToldWhenAllHave) {
+  may_be_end_of_all_ = [](const ExitStatus& status) { return status.exit_code == 2; };
+  const std::string go = dir_.Path("go");
+  Start({Sh(0, "until [ -e " + go + " ]; do sleep 0.01; done; exit 2"),
+         Sh(1, "touch " + go + "; exit 2")});
+  ASSERT_TRUE(RunUntilDone());
+  ASSERT_EQ(failures_.size(), 1u);
+  EXPECT_TRUE(failures_[0].alike);
+  EXPECT_EQ(results_[0].other_failures.size(), 1u);
+}
+
+TEST_F(WorkerGroupTest, FailureInWhichOnlyOneEndsIsToldAllTheSame) {
+  may_be_end_of_all_ = [](const ExitStatus& status) { return status.exit_code == 2; };
+  Start({Sh(0, "exit 2"), Sleeper(1)});
+  ASSERT_TRUE(RunUntilDone());
+  ASSERT_EQ(failures_.size(), 1u);
+  EXPECT_EQ(failures_[0].rank, 0);
+  EXPECT_FALSE(failures_[0].alike);
+  EXPECT_TRUE(results_[0].exits[1].stopped_by_group);
+}
+
+TEST_F(WorkerGroupTest, GroupThatIsStoppedMeanwhileEnds) {
+  may_be_end_of_all_ = [](const ExitStatus&) { return true; };
+  Start({Sh(0, "exit 2"), Stubborn(1), Stubborn(2)});
+  const pid_t first = group_->pids()[0];
+  ASSERT_TRUE(RunUntilDead(first));
+  group_->StopNow();
+  ASSERT_TRUE(RunUntilDone());
+}
+
+// "Ctrl-Z stopped the agent, and its ranks went on printing into my shell."
+TEST_F(WorkerGroupTest, SuspendedGroupStandsStillAsAWholeUntilItContinues) {
+  // Neither starts a process: a shell that waits in its own vfork does not show as stopped.
+  Start({Sh(0, "setsid sleep 10000 & echo $! >" + dir_.Path("pid") + "; wait")});
+  const std::vector<pid_t> pids = {PidFrom("pid"), group_->pids()[0]};
+  const auto is_stopped = [](pid_t pid) {
+    const std::string stat = ReadAll("/proc/" + std::to_string(pid) + "/stat");
+    return stat.find(") T ") != std::string::npos;
+  };
+  group_->Suspend();
+  for (const pid_t pid : pids) EXPECT_TRUE(test::RunUntil(io_, [&] { return is_stopped(pid); }));
+  group_->Resume();
+  for (const pid_t pid : pids) EXPECT_TRUE(test::RunUntil(io_, [&] { return !is_stopped(pid); }));
+  group_->StopNow();
+  ASSERT_TRUE(RunUntilDone());
+}
+
+TEST_F(WorkerGroupTest, SuspendedGroupCanBeStopped) {
+  Start({Sh(0,
+            "trap 'exit 7' TERM; echo $$ >" + dir_.Path("pid") + "; while :; do sleep 0.01; done")},
+        {.first_signal = SIGTERM, .grace = std::chrono::hours(1)});
+  PidFrom("pid");
+  group_->Suspend();
+  group_->Stop({.first_signal = SIGTERM, .grace = std::chrono::hours(1)});
+  ASSERT_TRUE(RunUntilDone());
+  EXPECT_EQ(results_[0].exits[0].status->exit_code, 7);
 }
 
 TEST_F(WorkerGroupTest, WorkerThatDoesNotExistEndsThoseBeforeIt) {
@@ -311,7 +370,7 @@ TEST_F(WorkerGroupTest, SixtyFourWorkers) {
 
 TEST_F(WorkerGroupTest, OthersThatFailedByThemselvesAreListedAndTheStoppedAreNot) {
   Start({Sleeper(0), Sh(1, "exit 3"), Sh(2, "kill -SEGV $$"), Sleeper(3)});
-  // All that end by themselves have ended before the loop hears of the first.
+  // Workers that exit by themselves have all exited before the loop notices the first.
   for (const int rank : {1, 2}) {
     const pid_t pid = group_->pids()[static_cast<std::size_t>(rank)];
     ASSERT_TRUE(test::WaitUntil([&] { return !IsAlive(pid); }));

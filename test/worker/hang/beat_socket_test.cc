@@ -24,7 +24,7 @@
 #include "test/support/run_until.h"
 #include "test/support/socket_dir.h"
 #include "test/support/temp_dir.h"
-#include "worker/hang/beat.h"
+#include "worker/hang/hang_watch.h"
 
 namespace muster::worker {
 namespace {
@@ -153,7 +153,7 @@ TEST_F(BeatSocketTest, DescriptorsThatAreSentAlongAreNotKept) {
 TEST_F(BeatSocketTest, OtherUsersAreLeftOut) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can send as another user";
   Open();
-  // Connected before, as that user could not reach the socket by its name.
+  // Connected earlier, as that user cannot reach the socket by its name.
   const base::UniqueFd end = Connect();
   const pid_t child = ::fork();
   if (child == 0) {
@@ -218,8 +218,8 @@ TEST_F(BeatSocketTest, AWorkerThatSendsWithoutEndDoesNotStopTheLoop) {
     for (;;) ::send(end.get(), "beat 0", 6, 0);
   }
   ASSERT_GT(flooder, 0);
-  // Handlers of others have their turns, though the socket never runs empty, and so does the beat
-  // of another worker that waits for room.
+  // Other handlers run although the socket never becomes empty, and so does another worker's beat
+  // that waits for room.
   int turns = 0;
   std::function<void()> turn = [&] {
     if (++turns < 1000) boost::asio::post(io_, turn);

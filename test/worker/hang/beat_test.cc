@@ -1,5 +1,5 @@
-// What is a beat, and what is not.
-#include "worker/hang/beat.h"
+// Valid and invalid beats.
+#include "worker/hang/hang_watch.h"
 
 #include <cmath>
 #include <optional>
@@ -66,7 +66,7 @@ TEST(BeatTest, LossThatIsNoNumberIsWorthKnowing) {
   EXPECT_EQ(ParseBeat("beat 3 7 loss=-inf")->loss, -HUGE_VAL);
 }
 
-// A sign of life is one whatever else it says.
+// A beat is a sign of life whatever else it says.
 TEST(BeatTest, WordThatCannotBeReadIsIgnoredAndNamed) {
   for (const char* word : {"9",
                            "x",

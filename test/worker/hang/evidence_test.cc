@@ -1,5 +1,4 @@
-// Evidence from real processes: what /proc shows, and stacks from the test's own command and from
-// gdb.
+// Evidence from real processes: /proc, and stacks from the test's own command and from gdb.
 #include "worker/hang/evidence.h"
 
 #include <arpa/inet.h>
@@ -31,7 +30,7 @@ class EvidenceTest : public GroupTest {
 
   static StackCommand Command(const std::string& text) { return *StackCommand::Parse(text); }
 
-  // Of the ranks of the group, in order.
+  // Of the group's ranks, in order.
   void Collect(EvidenceOptions options) {
     std::vector<EvidenceTarget> targets;
     for (const pid_t pid : group_->pids()) {
@@ -40,7 +39,7 @@ class EvidenceTest : public GroupTest {
     }
     options.on_command = [this](pid_t pid) {
       commands_.push_back(pid);
-      group_->AddStranger(pid);
+      group_->ExcludeChild(pid);
     };
     run_ = std::make_unique<EvidenceRun>(io_, std::move(options), std::move(targets),
                                          [this](std::vector<Evidence> evidence) {
@@ -81,7 +80,7 @@ TEST_F(EvidenceTest, ShowsWhereAProcessAndItsChildrenWait) {
   EXPECT_TRUE(text.starts_with("process " + std::to_string(child) + " (sleep), child of " +
                                std::to_string(worker) + ": S (sleeping)"))
       << text;
-  // Where the kernel lets us see it.
+  // If the kernel shows it.
   if (!process->threads[0].syscall.empty()) {
     EXPECT_TRUE(StrContains(text, "system call clock_nanosleep")) << text;
   }
@@ -136,7 +135,7 @@ TEST_F(EvidenceTest, OneFileForEachRank) {
 
 TEST_F(EvidenceTest, ACommandThatHangsIsKilledAndTheOthersGoOn) {
   Start({Sleeper(0), Sleeper(1)});
-  // Those of rank 0 print, and hang.
+  // Rank 0's command prints, and hangs.
   const std::string script =
       "echo begun; test {pid} != " + std::to_string(group_->pids()[0]) + " || exec sleep 10000";
   Collect({.command = Command("sh -c '" + script + "'"),
@@ -156,7 +155,7 @@ TEST_F(EvidenceTest, AllTogetherHaveALimitToo) {
   ASSERT_TRUE(RunUntilCollected());
   EXPECT_TRUE(evidence_[0].text.ends_with("(sh took too long and was killed)\n"));
   for (const std::size_t rank : {1, 2}) {
-    EXPECT_TRUE(evidence_[rank].text.ends_with("(none: there was no time left)\n"))
+    EXPECT_TRUE(evidence_[rank].text.ends_with("(none: no time was left)\n"))
         << evidence_[rank].text;
     EXPECT_TRUE(StrContains(evidence_[rank].text, "(sleep), child of")) << "/proc was read before";
   }
@@ -211,7 +210,7 @@ TEST_F(EvidenceTest, MayBeGivenUp) {
   EXPECT_FALSE(done_);
 }
 
-// The workers were stopped while gdb was at work, and nothing of what was known was written.
+// The workers were stopped while gdb was running, and none of the evidence was written.
 TEST_F(EvidenceTest, MayBeFinishedAtOnceWithWhatIsThere) {
   Start({Sleeper(0), Sleeper(1)});
   Collect({.directory = dir_.path(),
@@ -244,7 +243,7 @@ TEST_F(EvidenceTest, TheGroupMayEndMeanwhile) {
   EXPECT_TRUE(StrContains(evidence_[0].text, "took too long")) << evidence_[0].text;
 }
 
-// PATH is this directory alone for as long as it lives.
+// Sets PATH to this directory alone while the object lives.
 class PathOf {
  public:
   explicit PathOf(const std::string& directory) : before_(::getenv("PATH")) {

@@ -1,5 +1,5 @@
-// Workers that announce their deadlines to the watchdog through its FIFO, as PyTorch's client does,
-// and what else may arrive through it.
+// Workers that announce deadlines through the watchdog's FIFO, as PyTorch's client does, and what
+// else may arrive there.
 #include "worker/hang/file_watchdog.h"
 
 #include <fcntl.h>
@@ -44,7 +44,7 @@ class FileWatchdogTest : public GroupTest {
     watchdog_ = *std::move(watchdog);
   }
 
-  // As the client opens it: it does not wait for a reader.
+  // Opens it as the client does: without waiting for a reader.
   void Send(const std::string& lines) {
     const base::UniqueFd fifo(::open(path_.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
     ASSERT_EQ(::write(fifo.get(), lines.data(), lines.size()), static_cast<ssize_t>(lines.size()));
@@ -166,7 +166,7 @@ TEST_F(FileWatchdogTest, TheFifoIsTheOwnersAndGoesWithTheWatchdog) {
   ASSERT_EQ(::mkfifo(path_.c_str(), 0666), 0);
   struct stat stale;
   ASSERT_EQ(::lstat(path_.c_str(), &stale), 0);
-  const base::UniqueFd hold(::open(path_.c_str(), O_RDWR | O_CLOEXEC));  // so that its inode stays
+  const base::UniqueFd hold(::open(path_.c_str(), O_RDWR | O_CLOEXEC));  // keeps its inode
   Open();
   struct stat info;
   ASSERT_EQ(::lstat(path_.c_str(), &info), 0);
@@ -179,7 +179,7 @@ TEST_F(FileWatchdogTest, TheFifoIsTheOwnersAndGoesWithTheWatchdog) {
 TEST_F(FileWatchdogTest, WhatIsNoFifoIsLeftAlone) {
   dir_.Write("watchdog", "precious");
   EXPECT_EQ(FileWatchdog::Open(io_, path_, {}).status().message(),
-            "make the watchdog's FIFO " + path_ + ": something else is there already");
+            "make the watchdog's FIFO " + path_ + ": another file exists there already");
   EXPECT_EQ(ReadAll(path_), "precious");
   const std::string link = dir_.Path("link");
   ASSERT_EQ(::symlink("/nowhere", link.c_str()), 0);
@@ -189,7 +189,7 @@ TEST_F(FileWatchdogTest, WhatIsNoFifoIsLeftAlone) {
       "make the watchdog's FIFO " + dir_.Path("no/such/place") + ": No such file or directory");
 }
 
-// What torch.distributed.elastic.timer does on a worker's side.
+// The worker's side of torch.distributed.elastic.timer.
 constexpr char kClient[] = R"(
 import json, os, sys, time
 def send(scope, seconds, signal):
@@ -231,11 +231,23 @@ TEST_F(FileWatchdogTest, SoIsOneBelowAShell) {
 TEST_F(FileWatchdogTest, ProcessThatIsNoWorkersIsNotKilled) {
   Open();
   Start({Sleeper(0)});
-  // This very process: no worker's, but somebody has written its pid.
+  // This process: not a worker, but named in a request.
   Send(Request(::getpid(), "step", kPast) + Request(1, "step", kPast));
   ASSERT_TRUE(RunUntilExpired(2));
   EXPECT_FALSE(was_ours_);
   EXPECT_EQ(group_->running(), 1);
+}
+
+// "After fg my worker was killed: its timer had gone on while it was stopped."
+TEST_F(FileWatchdogTest, TimerOfASuspendedRunHasAsMuchTimeLeftAsItHad) {
+  Open();
+  watchdog_->Suspend();
+  Send(Request(17, "late", -std::chrono::hours(1)));
+  EXPECT_FALSE(test::RunUntil(
+      io_, [this] { return !expired_.empty(); }, std::chrono::milliseconds(100)));
+  EXPECT_EQ(watchdog_->running_timers(), 1u);
+  watchdog_->Resume();
+  EXPECT_TRUE(test::RunUntil(io_, [this] { return !expired_.empty(); }));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Transcripts: signs of life and times go in; the overdue workers come out.
+// Transcripts: signs of life and times go in, the overdue workers come out.
 #include "worker/hang/hang_watch.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ class HangWatchTest : public testing::Test {
  protected:
   static HangWatch::Time At(milliseconds time) { return HangWatch::Time(seconds(1000) + time); }
 
-  // Who is to blame: "1, 0", "nobody", or "not yet".
+  // The suspects: "1, 0", "nobody", or "not yet".
   static std::string Suspects(const HangWatch& watch) {
     const auto suspects = watch.Suspects();
     if (!suspects) return "not yet";
@@ -24,7 +24,7 @@ class HangWatchTest : public testing::Test {
     return text.empty() ? "nobody" : text;
   }
 
-  // Everybody who is overdue: "1 after 10000" for a silence of ten seconds of rank 1.
+  // All overdue ranks: "1 after 10000" for rank 1 after ten seconds of silence.
   static std::string Overdue(HangWatch& watch, milliseconds now) {
     std::string text;
     for (const Silence& silence : watch.Overdue(At(now))) {
@@ -57,8 +57,21 @@ TEST_F(HangWatchTest, ARankThatStopsBeatingIsToldOnce) {
   EXPECT_FALSE(watch.is_silent(1));
 }
 
-// The last beat of the rank that hung came 2 ms after those of the others, which were late first,
-// and one of them was killed.
+// "After fg my ranks were taken to hang, and one was killed."
+TEST_F(HangWatchTest, TimeInWhichTheRunWasSuspendedCountsForNobody) {
+  HangWatch watch({.timeout = seconds(10)});
+  watch.Start({0, 1}, At(seconds(0)));
+  watch.OnBeat(0, 1, At(seconds(1)));
+  watch.OnBeat(1, 1, At(seconds(2)));
+  watch.StartAfresh(At(seconds(500)));
+  EXPECT_EQ(watch.NextDeadline(), At(seconds(510)));
+  EXPECT_EQ(Overdue(watch, seconds(510)), "0 after 10000 at step 1, 1 after 10000 at step 1");
+  watch.StartAfresh(At(seconds(900)));
+  EXPECT_TRUE(watch.is_silent(0)) << "it was before";
+}
+
+// The hanging rank's last beat came 2 ms after those of the others, which were late first, and one
+// of them was killed.
 TEST_F(HangWatchTest, RanksThatFellSilentAtTheSameTimeAreJudgedTogether) {
   HangWatch watch({.timeout = seconds(10)});
   watch.Start({0, 1, 2, 3}, At(seconds(0)));
@@ -100,8 +113,8 @@ TEST_F(HangWatchTest, AHaltAfterAHangLeavesItsSuspects) {
   EXPECT_EQ(Suspects(watch), "0") << "the time of 1 starts afresh";
 }
 
-// The node with the rank that hung was told to stop a moment before that rank was late, as a rank
-// of another node was late first; it left no evidence.
+// The node with the hanging rank was told to stop just before that rank was late, as a rank of
+// another node was late first; it left no evidence.
 TEST_F(HangWatchTest, WhoIsLateInAMomentTakesPartInTheHang) {
   HangWatch watch({.timeout = seconds(10)});
   watch.Start({0, 1, 2}, At(seconds(0)));

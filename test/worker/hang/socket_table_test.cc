@@ -1,5 +1,5 @@
 // The kernel's socket table as text, and finding a real socket in it.
-#include "worker/hang/socket_table.h"
+#include "worker/hang/process_evidence.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

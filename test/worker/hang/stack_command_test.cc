@@ -1,5 +1,5 @@
-// Templates as users write them, and the program that is used without one.
-#include "worker/hang/stack_command.h"
+// Templates as users write them, and the default program.
+#include "worker/hang/process_evidence.h"
 
 #include <set>
 
@@ -39,9 +39,9 @@ TEST(StackCommandTest, NothingIsExpandedAsAShellWould) {
 
 TEST(StackCommandTest, RefusesInOneSentence) {
   const std::pair<const char*, const char*> cases[] = {
-      {"", "names no program"},
-      {"  ", "names no program"},
-      {"'' {pid}", "names no program"},
+      {"", "is empty"},
+      {"  ", "is empty"},
+      {"'' {pid}", "is empty"},
       {"gdb -p", "does not say which process"},
       {"{pid}", "does not say which process"},
       {"gdb 'x {pid}", "has a quote that is not closed"},

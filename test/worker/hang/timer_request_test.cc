@@ -1,4 +1,4 @@
-#include "worker/hang/timer_request.h"
+#include "worker/hang/file_watchdog.h"
 
 #include <csignal>
 #include <string>

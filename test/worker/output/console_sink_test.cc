@@ -1,5 +1,5 @@
-// A console that is slow, stuck or gone must never hold up the loop.
-#include "worker/output/console_sink.h"
+// A console that is slow, stuck or gone must never block the loop.
+#include "worker/output/console.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -16,7 +16,6 @@
 #include <gtest/gtest.h>
 
 #include "test/support/run_until.h"
-#include "worker/output/console.h"
 
 namespace muster::worker {
 namespace {
@@ -43,7 +42,7 @@ class ConsoleSinkTest : public testing::Test {
     ::fcntl(theirs_.get(), F_SETFL, O_NONBLOCK);
   }
 
-  // False where the system has no terminal to give.
+  // False if the system has no terminal left.
   bool MakeTerminal() {
     theirs_.reset(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK));
     if (!theirs_.valid() || ::grantpt(theirs_.get()) != 0 || ::unlockpt(theirs_.get()) != 0) {
@@ -71,7 +70,7 @@ class ConsoleSinkTest : public testing::Test {
     return text;
   }
 
-  // Writes more than the other side takes, has it read late, and checks that nothing is lost.
+  // Writes more than the other side accepts, reads it late, and checks that nothing is lost.
   void ExpectAllArrivesLate() {
     const auto sink = MakeSink();
     std::string sent;
@@ -94,7 +93,7 @@ class ConsoleSinkTest : public testing::Test {
     EXPECT_EQ(sink->dropped_bytes(), 0u);
   }
 
-  // Others write to the same pipe, whose reader takes up to `size` bytes at a time.
+  // Others write to the same pipe, whose reader reads up to `size` bytes at a time.
   void ExpectWholeLinesBesideOthers(std::size_t size) {
     const auto sink = MakeSink();
     const std::string line = std::string(98, 'x') + "\n";
@@ -213,7 +212,7 @@ TEST_F(ConsoleSinkTest, FlushWaitsForASlowReader) {
   });
   sink->Flush(test::kDeadline);
   EXPECT_TRUE(sink->HasRoom());
-  ours_.reset();  // a reader that misses something would wait for ever otherwise
+  ours_.reset();  // otherwise a reader that misses something would wait forever
   reader.join();
   EXPECT_EQ(received, sent);
 }

@@ -1,4 +1,4 @@
-#include "worker/output/line_prefix.h"
+#include "worker/output/lines.h"
 
 #include <cstdlib>
 #include <ctime>
@@ -15,6 +15,10 @@ class LinePrefixTest : public testing::Test {
   LinePrefixTest() {
     // Two hours east of UTC: POSIX counts the other way.
     ::setenv("TZ", "EAST-2", 1);
+    ::tzset();
+  }
+  ~LinePrefixTest() override {
+    ::unsetenv("TZ");
     ::tzset();
   }
 };

@@ -1,4 +1,4 @@
-#include "worker/output/line_prefixer.h"
+#include "worker/output/lines.h"
 
 #include <string>
 #include <vector>
@@ -14,7 +14,7 @@ const LinePrefixer::Time kNow;
 struct Case {
   const char* situation;
   std::vector<std::string> fed;
-  // What each Feed() gives, and what Finish() gives last.
+  // The results of each Feed(), then of Finish().
   std::vector<std::string> shown;
 };
 
@@ -73,8 +73,8 @@ TEST(LinePrefixerTest, AnEndlessLineWithoutEndGetsOne) {
   EXPECT_EQ(prefixer.Finish(kNow), "") << "once";
 }
 
-// On a terminal: what each Feed() gives, and what Finish() gives last, each followed by the line as
-// it is being rewritten, after a bar "|".
+// On a terminal: the results of each Feed(), then of Finish(), each followed by a bar "|" and the
+// line that is being rewritten.
 const Case kRewritingCases[] = {
     {"a whole line", {"one\n"}, {"[0]:one\n|", ""}},
     {"a line in pieces is held back", {"on", "e\n"}, {"|", "[0]:one\n|", ""}},
@@ -101,6 +101,36 @@ TEST(LinePrefixerTest, OnATerminalALineIsRewrittenUntilItsNewline) {
     shown.push_back(prefixer.Finish(kNow));
     EXPECT_EQ(shown, test.shown) << test.situation;
   }
+}
+
+// "A debugger's prompt is hidden until something is typed."
+TEST(LinePrefixerTest, APartOfALineCanBeHadBeforeItsEnd) {
+  for (const auto carriage_return : {CarriageReturn::kEndsLine, CarriageReturn::kRewritesLine}) {
+    LinePrefixer prefixer(kPrefix, carriage_return);
+    EXPECT_FALSE(prefixer.holds_back());
+    EXPECT_EQ(prefixer.Feed("one\n(Pdb) ", kNow), "[0]:one\n");
+    EXPECT_TRUE(prefixer.holds_back());
+    EXPECT_EQ(prefixer.Part(kNow), "[0]:(Pdb) ");
+    EXPECT_EQ(prefixer.Feed("ov", kNow), "");
+    EXPECT_EQ(prefixer.Part(kNow), "[0]:(Pdb) ov");
+    EXPECT_EQ(prefixer.Feed("er\n", kNow), "[0]:(Pdb) over\n") << "the whole line";
+    EXPECT_FALSE(prefixer.holds_back());
+  }
+}
+
+TEST(LinePrefixerTest, ALineKeepsThePrefixWithWhichItWasShown) {
+  LinePrefixer prefixer(LinePrefix("${time}|", 17));
+  prefixer.Feed("(Pdb) ", kNow);
+  const std::string part = prefixer.Part(kNow);
+  const LinePrefixer::Time later = kNow + std::chrono::seconds(3);
+  EXPECT_EQ(prefixer.Feed("over\n", later), part + "over\n");
+  EXPECT_NE(prefixer.Feed("over\n", later), part.substr(0, part.find('|')) + "|over\n");
+}
+
+TEST(LinePrefixerTest, ABarIsNotHeldBack) {
+  LinePrefixer prefixer(kPrefix, CarriageReturn::kRewritesLine);
+  prefixer.Feed("\r10%", kNow);
+  EXPECT_FALSE(prefixer.holds_back()) << "it is shown by being rewritten";
 }
 
 TEST(LinePrefixerTest, FiltersLetOnlyTheirLinesThrough) {

@@ -1,4 +1,4 @@
-#include "worker/output/log_file.h"
+#include "worker/output/stream_log.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -44,7 +44,7 @@ TEST(LogFileTest, SymbolicLinkIsNotFollowed) {
             "open log file " + dir.Path("log") + ": it is a symbolic link");
 }
 
-// B43: "the directory of logs was a link that somebody else had made to /etc".
+// B43: "the directory of logs was a link that another user had made to /etc".
 TEST(LogFileTest, LinkOfAnotherUserOnTheWayIsNotFollowed) {
   TempDir dir;
   ASSERT_EQ(::mkdir(dir.Path("victim").c_str(), 0700), 0);
@@ -55,12 +55,12 @@ TEST(LogFileTest, LinkOfAnotherUserOnTheWayIsNotFollowed) {
   }
   EXPECT_EQ(OpenLogFile(dir.Path("logs/2/log")).status().message(),
             "open log file " + dir.Path("logs/2/log") + ": " + dir.Path("logs") +
-                " is a symbolic link that the user with id 12345 could let lead elsewhere; name "
-                "the place to which it leads");
+                " is a symbolic link that the user with id 12345 could redirect; give the path "
+                "that it points to");
   EXPECT_NE(::access(dir.Path("victim/2").c_str(), F_OK), 0);
 }
 
-// B44: a file that somebody has put there before, to read what the workers print.
+// B44: a file that another user created there before, to read what the workers print.
 TEST(LogFileTest, FileOfAnotherUserInSharedDirectoryIsNotWrittenTo) {
   TempDir dir;
   ASSERT_EQ(::chmod(dir.path().c_str(), 01777), 0);
@@ -70,8 +70,8 @@ TEST(LogFileTest, FileOfAnotherUserInSharedDirectoryIsNotWrittenTo) {
   }
   EXPECT_EQ(OpenLogFile(path).status().message(),
             "open log file " + path + ": " + path +
-                " belongs to the user with id 12345, and is in a directory where every user can "
-                "make one; remove it, or name a place of your own");
+                " is owned by user id 12345, in a directory where every user can create files; "
+                "remove it, or choose another path");
 }
 
 TEST(LogFileTest, HardLinkIsNotWrittenThrough) {
@@ -80,7 +80,7 @@ TEST(LogFileTest, HardLinkIsNotWrittenThrough) {
   ASSERT_EQ(::link(victim.c_str(), dir.Path("log").c_str()), 0);
   EXPECT_EQ(OpenLogFile(dir.Path("log")).status().message(),
             "open log file " + dir.Path("log") +
-                ": it has a second name (a hard link); remove it, or name another place");
+                ": it has another hard link; remove it, or choose another path");
 }
 
 TEST(LogFileTest, FifoIsRefusedInsteadOfWaitedFor) {

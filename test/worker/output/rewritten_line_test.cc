@@ -1,5 +1,5 @@
 // What a terminal shows when several workers write to it and some of them rewrite their lines.
-#include "worker/output/rewritten_line.h"
+#include "worker/output/lines.h"
 
 #include <string>
 #include <vector>
@@ -9,7 +9,7 @@
 namespace muster::worker {
 namespace {
 
-// As much of a terminal as is needed: '\r' and '\n', and characters that replace others.
+// A minimal terminal: '\r' and '\n', and characters that replace others.
 class Screen {
  public:
   void Show(const std::string& bytes) {
@@ -27,7 +27,7 @@ class Screen {
     }
   }
 
-  // Rows without the spaces at their ends.
+  // Rows without trailing spaces.
   std::vector<std::string> rows() const {
     std::vector<std::string> rows = rows_;
     for (std::string& row : rows) row.erase(row.find_last_not_of(' ') + 1);
@@ -47,8 +47,11 @@ class RewrittenLineTest : public testing::Test {
     screen_.Show(bar_.Rewrite(writer, line, columns));
   }
   void Lines(const void* writer, const std::string& lines) {
-    screen_.Show(bar_.Leave(writer) + lines);
+    std::string_view rest = lines;
+    const std::string before = bar_.Leave(writer, rest);
+    screen_.Show(before + std::string(rest));
   }
+  void Part(const void* writer, const std::string& line) { screen_.Show(bar_.Show(writer, line)); }
 
   const char writers_[2] = {};
   const void* const a_ = &writers_[0];
@@ -93,6 +96,37 @@ TEST_F(RewrittenLineTest, TwoBarsByTurnsAreLines) {
 TEST_F(RewrittenLineTest, WhatDoesNotFitIsCut) {
   Rewrite(a_, "[0]:0123456789", 10);
   EXPECT_EQ(screen_.rows(), (Rows{"[0]:01234"})) << "the last column stays free";
+}
+
+// "A debugger's prompt is hidden until something is typed."
+TEST_F(RewrittenLineTest, ALineThatIsShownInPartsIsContinued) {
+  Part(a_, "[0]:(Pdb) ");
+  Part(a_, "[0]:(Pdb) no");
+  EXPECT_EQ(screen_.rows(), (Rows{"[0]:(Pdb) no"}));
+  Lines(a_, "[0]:(Pdb) nothing\n[0]:next\n");
+  EXPECT_EQ(screen_.rows(), (Rows{"[0]:(Pdb) nothing", "[0]:next", ""})) << "one prefix for each";
+}
+
+TEST_F(RewrittenLineTest, APartThatAnotherHasEndedIsBegunAgain) {
+  Part(a_, "[0]:(Pdb) ");
+  Lines(b_, "[1]:hello\n");
+  Lines(a_, "[0]:(Pdb) over\n");
+  Part(a_, "[0]:(Pdb) ");
+  Part(b_, "[1]:(Pdb) ");
+  Part(a_, "[0]:(Pdb) x");
+  Lines(nullptr, "muster: note\n");
+  EXPECT_EQ(screen_.rows(), (Rows{"[0]:(Pdb)", "[1]:hello", "[0]:(Pdb) over", "[0]:(Pdb)",
+                                  "[1]:(Pdb)", "[0]:(Pdb) x", "muster: note", ""}));
+}
+
+TEST_F(RewrittenLineTest, APartMayBecomeABar) {
+  Part(a_, "[0]:10%");
+  Rewrite(a_, "[0]:9%");
+  Rewrite(a_, "[0]:100%");
+  Lines(a_, "[0]:done\n");
+  Part(a_, "[0]:0%");
+  Lines(a_, "[0]:50%\n");
+  EXPECT_EQ(screen_.rows(), (Rows{"[0]:done", "[0]:50%", ""}));
 }
 
 TEST(VisibleWidthTest, CharactersCountAndEscapeSequencesDoNot) {

@@ -1,4 +1,4 @@
-#include "worker/output/tail_buffer.h"
+#include "worker/output/lines.h"
 
 #include <string>
 #include <vector>
@@ -8,14 +8,14 @@
 namespace muster::worker {
 namespace {
 
-struct Case {
+struct TailCase {
   const char* situation;
   std::vector<std::string> appended;
   std::string expected;
 };
 
-// All with room for 8 bytes.
-const Case kCases[] = {
+// All have room for 8 bytes.
+const TailCase kTailCases[] = {
     {"nothing", {}, ""},
     {"fits", {"a\nb\n"}, "a\nb\n"},
     {"fits exactly", {"abc\n", "def\n"}, "abc\ndef\n"},
@@ -28,7 +28,7 @@ const Case kCases[] = {
 };
 
 TEST(TailBufferTest, KeepsTheLastLines) {
-  for (const Case& test : kCases) {
+  for (const TailCase& test : kTailCases) {
     TailBuffer whole(8);
     TailBuffer bytewise(8);
     for (const std::string& piece : test.appended) {

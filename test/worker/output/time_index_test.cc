@@ -1,4 +1,4 @@
-#include "worker/output/time_index.h"
+#include "worker/output/stream_log.h"
 
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ class TimeIndexTest : public ::testing::Test {
 
 TEST_F(TimeIndexTest, WhatCameSinceIsFoundAndRatherMore) {
   index_.Add(At(0), 0);
-  index_.Add(At(50), 10);  // too near to the first to be told from it
+  index_.Add(At(50), 10);  // too close to the first for a point of its own
   index_.Add(At(200), 20);
   index_.Add(At(5000), 30);
   EXPECT_EQ(index_.Find(At(-10), 40), 0u);
@@ -34,7 +34,7 @@ TEST_F(TimeIndexTest, NothingIsFoundInAnEmptyOne) {
   EXPECT_EQ(index_.Find(At(0), 0), 0u);
 }
 
-// A rank that prints all day must not take memory for it.
+// A rank that prints all day must not use more and more memory for it.
 TEST_F(TimeIndexTest, LongLifeHasAsManyPointsAndAProportionatePrecision) {
   const int day = 24 * 3600 * 1000;
   for (int ms = 0; ms < day; ms += 100) index_.Add(At(ms), static_cast<std::uint64_t>(ms));
@@ -47,7 +47,7 @@ TEST_F(TimeIndexTest, LongLifeHasAsManyPointsAndAProportionatePrecision) {
   }
 }
 
-// Thinning must not make two bursts with an hour between them one.
+// Thinning must not merge two bursts an hour apart.
 TEST_F(TimeIndexTest, PauseStaysAPauseHoweverMuchComesLater) {
   index_.Add(At(0), 0);
   const int hour = 3600 * 1000;

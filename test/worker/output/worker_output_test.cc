@@ -1,4 +1,4 @@
-// Where the output of workers goes, with real processes.
+// Where workers' output goes, with real processes.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "test/worker/group_fixture.h"
-#include "worker/output/tail_buffer.h"
+#include "worker/output/lines.h"
 
 namespace muster::worker {
 namespace {
@@ -75,7 +75,7 @@ TEST_F(WorkerOutputTest, UnwantedOutputIsNotShown) {
 
 TEST_F(WorkerOutputTest, LinesOfSeveralWorkersNeverMix) {
   out_.Read();
-  // Each line in three writes; rank 2 writes to the console itself.
+  // Each line in three writes; rank 2 writes to the console directly.
   const std::string script =
       "i=0; while [ $i -lt 300 ]; do printf '%s-' $RANK; printf '%s-' $i; echo end; "
       "i=$((i+1)); done";
@@ -110,6 +110,56 @@ TEST_F(WorkerOutputTest, UnterminatedLastLineIsShownAtTheEnd) {
   Start({spec});
   ASSERT_TRUE(RunUntilDone());
   EXPECT_TRUE(RunUntilOut("[0]:last words\n"));
+}
+
+// "(Pdb) is shown only after I have typed the answer, so the run looks hung."
+TEST_F(WorkerOutputTest, PromptIsShownThoughItsLineHasNoEnd) {
+  out_.Read();
+  const std::string go = dir_.Path("go");
+  WorkerSpec spec =
+      Sh(0, "printf 'one\\n(Pdb) '; until [ -e " + go + " ]; do sleep 0.02; done; echo over");
+  spec.stdout_spec.prefix = "[0]:";
+  Start({spec});
+  ASSERT_TRUE(RunUntilOut("[0]:one\n[0]:(Pdb) "));
+  EXPECT_EQ(group_->running(), 1);
+  dir_.Write("go", "");
+  ASSERT_TRUE(RunUntilDone());
+  ASSERT_TRUE(RunUntilOut("over\n"));
+  EXPECT_EQ(out_.text(), "[0]:one\n[0]:(Pdb) over\n");
+}
+
+TEST_F(WorkerOutputTest, PromptThatAnotherWorkerInterruptsIsShownAgain) {
+  out_.Read();
+  const std::string go = dir_.Path("go");
+  const std::string end = dir_.Path("end");
+  WorkerSpec asks = Sh(0, "printf '(Pdb) '; until [ -e " + end + " ]; do sleep 0.02; done; echo x");
+  WorkerSpec talks =
+      Sh(1, "until [ -e " + go + " ]; do sleep 0.02; done; echo hello; touch " + end);
+  asks.stdout_spec.prefix = "[0]:";
+  talks.stdout_spec.prefix = "[1]:";
+  Start({asks, talks});
+  ASSERT_TRUE(RunUntilOut("[0]:(Pdb) "));
+  dir_.Write("go", "");
+  ASSERT_TRUE(RunUntilDone());
+  ASSERT_TRUE(RunUntilOut("[0]:(Pdb) x\n"));
+  EXPECT_EQ(out_.text(), "[0]:(Pdb) \n[1]:hello\n[0]:(Pdb) x\n");
+}
+
+// "The run looked hung: rank 1 sat in pdb, and its output went to a file."
+TEST_F(WorkerOutputTest, RankAtAPromptThatIsNotShownIsNamedOnce) {
+  const std::string file = dir_.Path("1/stdout.log");
+  WorkerSpec spec =
+      Sh(1, "printf '> train.py(3)\\n(Pdb) '; sleep 0.5; printf '1\\n(Pdb) '; sleep 0.5");
+  spec.stdout_spec = {.file = file, .to_console = false};
+  Start({spec, Sh(0, "printf 'no prompt: '; sleep 0.5")});
+  ASSERT_TRUE(RunUntilDone());
+  EXPECT_EQ(warnings_,
+            std::vector<std::string>{
+                "rank 1 waits at the prompt of a debugger, (Pdb), but its output is not shown here "
+                "(it is in " +
+                file +
+                "): --tee shows what --redirects hides, and --local-ranks-filter=1 shows "
+                "this rank"});
 }
 
 TEST_F(WorkerOutputTest, VeryLongLineArrivesWholeWithOnePrefix) {
@@ -160,7 +210,7 @@ TEST_F(WorkerOutputTest, FullDiskUnderALogFileStopsNobody) {
   EXPECT_EQ(lost_, (std::vector<std::string>{"0: write /dev/full: No space left on device",
                                              "1: write /dev/full: No space left on device"}))
       << "and of each rank for those who look at it";
-  EXPECT_EQ(warnings_[1], "log files did not take 19 bytes of the output of rank 0, 1");
+  EXPECT_EQ(warnings_[1], "could not write to log files: 19 bytes of the output of rank 0, 1");
 }
 
 // "The disk with the logs was full, print() failed, and a training of a week was over."
@@ -240,7 +290,7 @@ TEST_F(WorkerOutputTest, ConsoleThatNobodyReadsMakesTheWorkerWaitAndLosesNothing
   Start({spec});
   ConsoleSink& sink = console_.sink(StreamKind::kStdout);
   ASSERT_TRUE(test::RunUntil(io_, [&] { return !sink.HasRoom(); }));
-  // No more is taken from the worker than the one read that filled the buffer.
+  // No more is read from the worker after the read that filled the buffer.
   constexpr std::size_t kBound = ConsoleSink::kRoom + 64 * 1024;
   EXPECT_FALSE(test::RunUntil(
       io_, [&] { return sink.pending_size() > kBound; }, milliseconds(200)));
@@ -261,14 +311,15 @@ TEST_F(WorkerOutputTest, GroupEndsThoughNobodyReadsTheConsole) {
   EXPECT_EQ(failures_.at(0).rank, 1);
 }
 
-// "The last lines of my checkpoint were lost, as the shell around my python had ended already."
+// "The last lines of my checkpoint were lost, as the shell around my python had exited already."
 TEST_F(WorkerOutputTest, WhatAWorkerHasLeftBehindCanStillWrite) {
   out_.Read();
   const std::string go = dir_.Path("go");
   WorkerSpec spec = Sh(0, "setsid sh -c 'while [ ! -e " + go +
                               " ]; do sleep 0.01; done; echo late words' & printf 'last words'");
   spec.stdout_spec = {.file = dir_.Path("stdout.log"), .prefix = "[0]:"};
-  Start({spec}, {.first_signal = SIGURG, .grace = std::chrono::hours(1)});
+  leftovers_ = LeftoverPolicy::kWait;
+  Start({spec}, {.grace = std::chrono::hours(1)});
   ASSERT_TRUE(test::RunUntil(io_, [&] { return group_->running() == 0; }));
   dir_.Write("go", "");
   ASSERT_TRUE(RunUntilDone());

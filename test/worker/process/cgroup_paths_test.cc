@@ -1,11 +1,11 @@
-#include "worker/process/cgroup_paths.h"
+#include "worker/process/process_info.h"
 
 #include <gtest/gtest.h>
 
 namespace muster::worker {
 namespace {
 
-// A systemd machine with v2 only.
+// A systemd machine with version 2 only.
 constexpr char kUnifiedCgroup[] = "0::/user.slice/job-7\n";
 constexpr char kUnifiedMounts[] =
     "24 1 0:22 / /proc rw,nosuid - proc proc rw\n"

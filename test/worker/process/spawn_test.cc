@@ -1,4 +1,4 @@
-// What a spawned process gets, and the error when it cannot be started, with real processes.
+// What a spawned process gets, and the error if it cannot be started, with real processes.
 #include "worker/process/spawn.h"
 
 #include <fcntl.h>
@@ -30,7 +30,7 @@ struct Ran {
   std::string output;
 };
 
-// Runs a program to its end.
+// Runs a program until it exits.
 Ran RunToEnd(std::vector<std::string> argv, std::vector<std::string> env = {kPath}) {
   int ends[2];
   EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
@@ -65,8 +65,8 @@ absl::Status SpawnError(std::vector<std::string> argv) {
   return spawned.status();
 }
 
-// A mask of /proc/PID/status such as SigIgn, without the two signals that belong to glibc: it lets
-// nobody touch them, and whoever started us may have left them ignored.
+// A mask of /proc/PID/status such as SigIgn, without glibc's two internal signals, which cannot be
+// changed and may have been ignored by our parent.
 std::uint64_t SignalSet(const std::string& status, const std::string& name) {
   const std::size_t at = status.find(name + ":");
   EXPECT_NE(at, std::string::npos) << status;
@@ -74,15 +74,15 @@ std::uint64_t SignalSet(const std::string& status, const std::string& name) {
   return std::stoull(status.substr(at + name.size() + 1), nullptr, 16) & ~kOfGlibc;
 }
 
-// Sets the disposition of a signal for the length of a test.
-class Disposition {
+// Sets a signal's disposition during a test.
+class ScopedDisposition {
  public:
-  Disposition(int signal, void (*handler)(int)) : signal_(signal) {
+  ScopedDisposition(int signal, void (*handler)(int)) : signal_(signal) {
     struct sigaction action = {};
     action.sa_handler = handler;
     ::sigaction(signal, &action, &before_);
   }
-  ~Disposition() { ::sigaction(signal_, &before_, nullptr); }
+  ~ScopedDisposition() { ::sigaction(signal_, &before_, nullptr); }
 
  private:
   const int signal_;
@@ -106,9 +106,9 @@ TEST(SpawnTest, ProcessLeadsAGroupAndASessionOfItsOwn) {
 }
 
 TEST(SpawnTest, NoSignalIsBlockedOrIgnored) {
-  const Disposition pipe(SIGPIPE, SIG_IGN);
-  const Disposition user(SIGUSR1, SIG_IGN);
-  const Disposition term(SIGTERM, [](int) {});
+  const ScopedDisposition pipe(SIGPIPE, SIG_IGN);
+  const ScopedDisposition user(SIGUSR1, SIG_IGN);
+  const ScopedDisposition term(SIGTERM, [](int) {});
   const Ran ran = RunToEnd({"cat", "/proc/self/status"});
   EXPECT_EQ(SignalSet(ran.output, "SigBlk"), 0u);
   EXPECT_EQ(SignalSet(ran.output, "SigIgn"), 0u);
@@ -124,13 +124,13 @@ TEST(SpawnTest, OurOwnSignalMaskIsAsBefore) {
 
 // "nohup torchrun dies when I close the terminal."
 TEST(SpawnTest, IgnoredHangupStaysIgnored) {
-  const Disposition hangup(SIGHUP, SIG_IGN);
+  const ScopedDisposition hangup(SIGHUP, SIG_IGN);
   const Ran ran = RunToEnd({"cat", "/proc/self/status"});
   EXPECT_EQ(SignalSet(ran.output, "SigIgn"), std::uint64_t{1} << (SIGHUP - 1));
 }
 
 TEST(SpawnTest, ExitStatusIsKeptThoughTheAgentWasStartedWithChildSignalIgnored) {
-  const Disposition child(SIGCHLD, SIG_IGN);
+  const ScopedDisposition child(SIGCHLD, SIG_IGN);
   const Ran ran = RunToEnd({"sh", "-c", "exit 7"});
   EXPECT_TRUE(WIFEXITED(ran.wait_status));
   EXPECT_EQ(WEXITSTATUS(ran.wait_status), 7);
@@ -145,7 +145,7 @@ TEST(SpawnTest, NoDescriptorLeaksIntoTheProcess) {
 }
 
 TEST(SpawnTest, StandardDescriptorsMayBeExchanged) {
-  // stderr of the process becomes our pipe, although the pipe was asked for as stdout only.
+  // The process's stderr is our pipe, although only stdout was set to it.
   TempDir dir;
   const base::UniqueFd file(::open(dir.Path("err").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
   SpawnRequest request;
@@ -163,7 +163,7 @@ TEST(SpawnTest, FurtherDescriptorsAreThreeAndFourWhateverTheirNumbersAreHere) {
   const TempDir dir;
   const base::UniqueFd first(::open(dir.Write("a", "first ").c_str(), O_RDONLY | O_CLOEXEC));
   const base::UniqueFd second(::open(dir.Write("b", "second ").c_str(), O_RDONLY | O_CLOEXEC));
-  // Exchanged, where they are 3 and 4 by chance.
+  // Swapped, in case they are 3 and 4 by chance.
   for (const auto& [three, four, text] :
        {std::tuple(first.get(), second.get(), "first second 0 1 2 3 4 "),
         std::tuple(second.get(), first.get(), "second first 0 1 2 3 4 ")}) {
@@ -203,7 +203,7 @@ TEST(SpawnTest, SlotsGiveTheSameAndHoldNothingOpen) {
   write_end.reset();
   std::string output;
   char buffer[4096];
-  // To its end, which comes when nobody has the other end open any more.
+  // Until the end, when no process holds the write end any more.
   for (ssize_t count; (count = ::read(read_end.get(), buffer, sizeof buffer)) > 0;) {
     output.append(buffer, static_cast<std::size_t>(count));
   }
@@ -211,7 +211,7 @@ TEST(SpawnTest, SlotsGiveTheSameAndHoldNothingOpen) {
   EXPECT_EQ(output, "out\nerr\n0\n1\n2\n3\n");
 }
 
-// Whoever has a thousand workers has thousands of descriptors, and none of them is a worker's.
+// With a thousand workers the agent has thousands of descriptors, and no worker may get one.
 TEST(SpawnTest, OurOwnDescriptorsStayOpen) {
   const base::UniqueFd high(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 900));
   ASSERT_TRUE(high.valid());
@@ -252,7 +252,7 @@ TEST(SpawnTest, TextFileWithoutAFirstLineForTheKernel) {
   TempDir dir;
   const std::string text = dir.Write("train", "print('hello')\n", 0755);
   EXPECT_EQ(SpawnError({text}).message(),
-            text + ": Exec format error (no program, and no script that starts with #!)");
+            text + ": Exec format error (neither a program nor a script that starts with #!)");
 }
 
 TEST(SpawnTest, ScriptWhoseInterpreterIsMissing) {
@@ -279,7 +279,7 @@ TEST(SpawnTest, ProcessRunsOnTheGivenCpusOnly) {
   TempDir dir;
   const base::UniqueFd file(::open(dir.Path("out").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
   SpawnRequest request;
-  // One that no machine has, in a set beyond the size of cpu_set_t: the kernel takes what is there.
+  // A CPU that no machine has, beyond cpu_set_t's size: the kernel uses those that exist.
   request.cpus = {5000, last};
   request.argv = {"grep", "Cpus_allowed_list", "/proc/self/status"};
   request.env = {kPath};

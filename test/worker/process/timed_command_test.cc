@@ -1,5 +1,5 @@
-// Real programs that print, fail, print too much, or do not end.
-#include "worker/process/timed_command.h"
+// Real programs that print, fail, print too much, or do not exit.
+#include "worker/process/process.h"
 
 #include <csignal>
 

@@ -1,6 +1,6 @@
 // An agent that is killed with SIGKILL leaves no worker and no descendant of one behind, wherever
-// they went, and no other process is harmed. Each test runs once with a control group for the
-// workers, where the machine allows one, and once without.
+// they went, and no other process is harmed. Each test runs with a control group for the workers,
+// if the machine permits one, and without.
 #include <sys/wait.h>
 
 #include <csignal>
@@ -18,7 +18,7 @@
 #include "test/support/process_scan.h"
 #include "test/support/run_until.h"
 #include "test/support/temp_dir.h"
-#include "worker/process/cgroup_paths.h"
+#include "worker/process/process_info.h"
 #include "worker/process/spawn.h"
 
 namespace muster::worker {
@@ -42,7 +42,7 @@ class AgentDeathTest : public testing::TestWithParam<const char*> {
       ::kill(job, SIGKILL);
       ::waitpid(job, nullptr, 0);
     }
-    // What a failed test leaves.
+    // Left behind by a failed test.
     for (const pid_t pid : ProcessesWith(mark_)) ::kill(pid, SIGKILL);
   }
 
@@ -50,8 +50,8 @@ class AgentDeathTest : public testing::TestWithParam<const char*> {
     return std::to_string(listener.local_endpoint().port());
   }
 
-  // An agent whose worker runs `script`, by which there will be `count` processes. With `moves_to`
-  // it has another listener told of its death than the one that it named first.
+  // An agent whose worker runs `script`, which makes `count` processes. With `moves_to` its death
+  // notice goes to another listener than the first.
   void StartAgent(const std::string& script, std::size_t count,
                   const tcp::acceptor* moves_to = nullptr) {
     SpawnRequest request;
@@ -76,7 +76,8 @@ class AgentDeathTest : public testing::TestWithParam<const char*> {
     EXPECT_TRUE(WaitForProcesses(mark_, 0));
   }
 
-  // A process with the mark of the agent's workers whose parent is its scheduler: that is us.
+  // A process with the mark of the agent's workers, whose parent, this test, stands for a
+  // scheduler.
   pid_t SubmitJob() {
     SpawnRequest request;
     request.argv = {"sleep", "10000"};
@@ -91,7 +92,7 @@ class AgentDeathTest : public testing::TestWithParam<const char*> {
     return job->pid;
   }
 
-  // The agent's guard; 0: there is none.
+  // The agent's guard; 0 if there is none.
   pid_t Guard() const {
     std::istringstream children(ProcFile(agent_, "task/" + std::to_string(agent_) + "/children"));
     for (pid_t child; children >> child;) {
@@ -100,7 +101,7 @@ class AgentDeathTest : public testing::TestWithParam<const char*> {
     return 0;
   }
 
-  // The workers' control group, if they have one of their own.
+  // The workers' own control group, if they have one.
   std::optional<CgroupPath> WorkersCgroup() const {
     const auto own = FindOwnCgroup("");
     const auto theirs = FindCgroup("", ProcFile(ProcessesWith(mark_).at(0), "cgroup"),
@@ -108,7 +109,7 @@ class AgentDeathTest : public testing::TestWithParam<const char*> {
     return theirs == own ? std::nullopt : theirs;
   }
 
-  // Whether the guard has said that the agent is dead.
+  // Whether the guard has sent the death notice.
   bool IsTold() { return IsTold(listener_); }
   bool IsTold(tcp::acceptor& listener) {
     listener.non_blocking(true);
@@ -140,7 +141,7 @@ TEST_P(AgentDeathTest, SoDoesWhatHasASessionOfItsOwn) {
   ExpectAllDieWithTheAgent();
 }
 
-// As a daemon does: twice forked, a session of its own, and its parents gone.
+// Like a daemon: forked twice, a session of its own, and its parents gone.
 TEST_P(AgentDeathTest, SoDoesWhatHasForkedTwice) {
   StartAgent(
       "setsid sh -c 'setsid sh -c \"trap : TERM HUP; sleep 10000 & sleep 10000 & wait\" &';"
@@ -157,7 +158,7 @@ TEST_P(AgentDeathTest, DeathIsToldOnceNothingIsLeft) {
   EXPECT_EQ(ProcessesWith(mark_).size(), 0u);
 }
 
-// "When another daemon had taken over, nobody heard of a node's death for fifteen seconds."
+// "When another daemon had taken over, it heard of a node's death only after fifteen seconds."
 TEST_P(AgentDeathTest, DeathIsToldWhereTheServerIsNow) {
   tcp::acceptor next(io_, {boost::asio::ip::address_v4::loopback(), 0});
   StartAgent("sleep 10000 & wait", 2, &next);
@@ -166,27 +167,27 @@ TEST_P(AgentDeathTest, DeathIsToldWhereTheServerIsNow) {
   EXPECT_FALSE(IsTold());
 }
 
-// A guard that is started in the place of a dead one knows it, too.
+// A guard that replaces a dead one knows it, too.
 TEST_P(AgentDeathTest, NextGuardTellsWhereTheServerIsNow) {
   tcp::acceptor next(io_, {boost::asio::ip::address_v4::loopback(), 0});
   StartAgent("sleep 10000 & wait", 2, &next);
   pid_t guard = 0;
-  // It has a name a moment after it has been started.
+  // It gets its name a moment after its start.
   ASSERT_TRUE(test::WaitUntil([&] { return (guard = Guard()) > 0; }));
   ASSERT_EQ(::kill(guard, SIGKILL), 0);
-  // Before it has been waited for the dead one is still found.
+  // Until it is reaped, the dead one is still found.
   ASSERT_TRUE(test::WaitUntil([&] { return Guard() != guard && Guard() > 0; }));
   KillAgent();
   ASSERT_TRUE(test::WaitUntil([&] { return IsTold(next); }));
   EXPECT_FALSE(IsTold());
 }
 
-// A process that carries the mark and is not ours to kill may be a worker's that we cannot see to.
+// A marked process that we may not kill could be a worker's.
 TEST_P(AgentDeathTest, DeathIsNotToldWhileSomethingIsLeft) {
   StartAgent("sleep 10000 & wait", 2);
   const pid_t job = SubmitJob();
   pid_t guard = 0;
-  // It has a name a moment after it has been started.
+  // It gets its name a moment after its start.
   ASSERT_TRUE(test::WaitUntil([&] { return (guard = Guard()) > 0; }));
   ExpectAllDieWithTheAgent();
   ASSERT_TRUE(test::WaitUntil([&] { return !IsAlive(guard); }));
@@ -203,7 +204,7 @@ TEST_P(AgentDeathTest, TheControlGroupGoesToo) {
   EXPECT_TRUE(test::WaitUntil([&] { return !std::filesystem::exists(group->directory); }));
 }
 
-// "When the agent died it took a job with it that my worker had submitted to the scheduler."
+// "When the agent died it also killed a job that my worker had submitted to the scheduler."
 TEST_P(AgentDeathTest, ProcessOfSomebodyElseThatCarriesTheMarkLivesOn) {
   StartAgent("sleep 10000 & wait", 2);
   const pid_t job = SubmitJob();
@@ -215,10 +216,10 @@ TEST_P(AgentDeathTest, ProcessOfSomebodyElseThatCarriesTheMarkLivesOn) {
 TEST_P(AgentDeathTest, AllDieEvenWhenTheGuardHasBeenKilledBefore) {
   StartAgent("sleep 10000 & setsid sleep 10000 & wait", 3);
   pid_t guard = 0;
-  // It has a name a moment after it has been started.
+  // It gets its name a moment after its start.
   ASSERT_TRUE(test::WaitUntil([&] { return (guard = Guard()) > 0; }));
   ASSERT_EQ(::kill(guard, SIGKILL), 0);
-  // Before it has been waited for the dead one is still found.
+  // Until it is reaped, the dead one is still found.
   ASSERT_TRUE(test::WaitUntil([&] { return Guard() != guard && Guard() > 0; }));
   ExpectAllDieWithTheAgent();
   EXPECT_TRUE(test::WaitUntil([this] { return IsTold(); }));

@@ -1,4 +1,4 @@
-#include "worker/tree/agent_mark.h"
+#include "worker/tree/orphan_hunt.h"
 
 #include <unistd.h>
 
@@ -40,7 +40,7 @@ TEST(AgentMarkTest, ProcessHasExactlyItsMarks) {
   request.env = {"XMUSTER_AGENT_ID=x", "MUSTER_AGENT_ID=outer:inner", "PATH=/bin"};
   const auto process = Spawn(request);
   ASSERT_TRUE(process.ok()) << process.status();
-  // The kernel lets us go on a moment before the new program's environment can be seen.
+  // The kernel returns from the exec just before the new program's environment is visible.
   EXPECT_TRUE(test::WaitUntil([&] { return HasMark(process->pid, "outer"); }));
   EXPECT_TRUE(HasMark(process->pid, "inner"));
   for (const char* other : {"x", "out", "outer:inner", ""}) {

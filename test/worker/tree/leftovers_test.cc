@@ -1,4 +1,4 @@
-#include "worker/tree/leftovers.h"
+#include "worker/group/ladder_runner.h"
 
 #include <string>
 #include <vector>
@@ -8,7 +8,7 @@
 namespace muster::worker {
 namespace {
 
-// What becomes of real leftovers is in process_tree_test.
+// process_tree_test covers real leftovers.
 TEST(LeftoversTest, TheFirstEightAreNamedAndTheOthersCounted) {
   std::vector<ProcessInfo> processes = {{.pid = 1, .name = "a"}, {.pid = 2, .name = "b"}};
   EXPECT_EQ(Enumerate({}), "");

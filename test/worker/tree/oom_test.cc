@@ -1,6 +1,6 @@
-// What is reported about the out-of-memory killer: from invented files of both cgroup versions, and
-// from a real memory cgroup where the machine allows one.
-#include "worker/tree/oom.h"
+// Reports on the out-of-memory killer: from made-up files of both cgroup versions, and from a real
+// memory cgroup if the machine permits one.
+#include "worker/tree/cgroup.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -74,8 +74,8 @@ TEST_F(OomTest, WithoutAGroupNothingIsExplained) {
   EXPECT_FALSE(empty.ExplainsOneMore());
 }
 
-// A memory group (v1) that this test process is in meanwhile, and so its workers: 256 MiB, which is
-// more than the test itself needs.
+// A memory group (v1) for this test process, and so for its workers: 256 MiB, more than the test
+// itself needs.
 class OomGroupTest : public GroupTest {
  protected:
   OomGroupTest() : own_(FindOwnCgroup("memory")) {
@@ -106,7 +106,7 @@ class OomGroupTest : public GroupTest {
   bool ready_ = false;
 };
 
-// "My rank was 'killed by signal 9', and I searched for a day for who had killed it."
+// "My rank was 'killed by signal 9', and I searched for a day for the process that had killed it."
 TEST_F(OomGroupTest, WorkerThatEatsTooMuchIsToldApart) {
   if (!ready_) GTEST_SKIP() << "no memory cgroup (v1) of our own here";
   WorkerSpec hungry = Sh(1, "");

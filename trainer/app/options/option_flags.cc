@@ -1,23 +1,23 @@
 #include "trainer/app/options/option_flags.h"
 
-#include <CLI/CLI.hpp>
-
 #include <limits>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include <CLI/CLI.hpp>
+
 #include "absl/strings/str_cat.h"
 
-#include "trainer/app/options/flag_group.h"
-#include "trainer/app/options/group_flags.h"
-#include "trainer/pipeline/make_schedule.h"
+#include "trainer/app/options/command_flags.h"
+#include "trainer/pipeline/schedules.h"
 
 namespace muster::trainer {
 namespace {
 
 constexpr auto kMany = std::numeric_limits<std::int64_t>::max();
+constexpr double kLargestBeta = 0.9999999;  // below 1
 
 using Kind = DataShape::Kind;
 
@@ -87,12 +87,12 @@ void AddModelFlags(CLI::App& app, const Registry& registry, Options& o, RawOptio
   group.Choice("--dtype", o.dtype,
                {{"float32", c10::ScalarType::Float}, {"float64", c10::ScalarType::Double}},
                "Type of the parameters");
-  group.Switch("bf16", o.bf16, "Compute in bfloat16 what allows it (autocast)");
+  group.Switch("bf16", o.bf16, "Compute in bfloat16 where possible (autocast)");
   group.Switch("fp16", o.fp16, "The same in float16, on a GPU; scales losses");
   group.Switch("tf32", o.tf32,
                "On a GPU: multiply float32 in TensorFloat-32, faster and less exact");
   group.Switch("deterministic", o.deterministic,
-               "On a GPU: take no operation whose result differs from run to run; slower");
+               "On a GPU: use only deterministic operations; slower");
   if (registry.Takes(Kind::kImages)) {
     group.Switch("channels-last", o.channels_last, "Keep images with their channels innermost");
   }
@@ -114,7 +114,7 @@ void AddTrainingFlags(CLI::App& app, Options& o, SettingSource& settings) {
   const FlagGroup group(app, "Training", &settings);
   group.Number("--epochs", o.epochs, 1, 1'000'000, "Passes over the training samples");
   group.Number("--batch-size", o.batch_size, std::int64_t{1}, std::int64_t{1} << 30,
-               "Samples in a step, over all ranks together");
+               "Samples in a step, over all ranks together; at least one for each");
   group.Number(
       "--accumulate", o.accumulate, 1, 1'000'000,
       "Parts in which a rank computes its share of a batch, to save memory. Batch norm sees one "
@@ -151,8 +151,15 @@ void AddOptimizerFlags(CLI::App& app, Options& o, SettingSource& settings) {
                 {"reference", OptimizerPath::kReference}},
                "How: fast, or bit for bit as Python does; foreach is what one-pass is on a GPU");
   group.Number("--lr", o.schedule.learning_rate, 0.0, 1e6, "Learning rate");
+  app.get_option("--lr")->default_str("0.02; adamw: 0.001");
   group.Number("--momentum", o.optimizer.momentum, 0.0, 1.0, "For sgd");
   group.Switch("nesterov", o.optimizer.nesterov, "For sgd: Nesterov momentum");
+  group.Number("--beta1", o.optimizer.beta1, 0.0, kLargestBeta,
+               "For adamw: decay of the mean of gradients");
+  group.Number("--beta2", o.optimizer.beta2, 0.0, kLargestBeta,
+               "For adamw: decay of the mean of their squares; 0.95 is usual for GPTs");
+  group.Number("--eps", o.optimizer.epsilon, 0.0, 1.0,
+               "For adamw: added to the root that steps are divided by");
   group.Number("--weight-decay", o.optimizer.weight_decay, 0.0, 1e6, "Weight decay");
   group.Switch("decay-vectors", o.optimizer.decay_vectors,
                "Apply weight decay to biases and normalization weights as well");
@@ -163,6 +170,8 @@ void AddOptimizerFlags(CLI::App& app, Options& o, SettingSource& settings) {
                "How the learning rate changes after the warm-up");
   group.Number("--warmup-steps", o.schedule.warmup_steps, std::int64_t{0}, kMany,
                "Steps in which the learning rate rises to --lr");
+  group.Number("--warmup-start", o.schedule.warmup_start, 1e-6, 1.0,
+               "With --warmup-steps: what part of --lr the first step has");
   group.Number("--lr-step-size", o.schedule.step_size, std::int64_t{1}, kMany,
                "With --schedule step: steps between two drops");
   group.Number("--lr-gamma", o.schedule.gamma, 0.0, 1.0,
@@ -211,7 +220,7 @@ void AddParallelFlags(CLI::App& app, Options& o, RawOptions& raw, SettingSource&
   group.Switch("bucket-view", p.ddp.gradient_as_bucket_view,
                "Let gradients be views into the buckets");
   group.Switch("find-unused-parameters", p.ddp.find_unused_parameters,
-               "Find out in each step which parameters have no gradient");
+               "Detect in each step which parameters have no gradient");
   group.Switch("static-graph", p.ddp.static_graph, "Every step uses the same parameters");
   group.Switch("broadcast-buffers", p.ddp.broadcast_buffers,
                "Copy the buffers of rank 0 to all ranks before each step");
@@ -220,7 +229,7 @@ void AddParallelFlags(CLI::App& app, Options& o, RawOptions& raw, SettingSource&
   group.Number("--replicas", p.replicas, 1, 1024, "With --parallel threads: how many");
 }
 
-// How ranks share one model.
+// Flags for sharing one model between ranks.
 void AddMeshFlags(CLI::App& app, Options& o, RawOptions& raw, SettingSource& settings) {
   const FlagGroup group(app, "Mesh", &settings);
   MeshOptions& m = o.parallel.mesh;
@@ -232,16 +241,16 @@ void AddMeshFlags(CLI::App& app, Options& o, RawOptions& raw, SettingSource& set
       ->type_name("SIZES")
       ->default_str("none");
   group.Number("--zero", o.parallel.zero, 0, 3,
-               "What data ranks share out in place of each keeping all. 1: the optimizer's state; "
+               "What data ranks shard instead of each keeping all of it. 1: the optimizer's state; "
                "2: gradients as well; 3: parameters as well; 0: nothing, or with --mesh as 1");
   std::map<std::string, std::string> schedules;
   for (const std::string& name : ScheduleNames()) schedules[name] = name;
   group.Choice("--pipeline-schedule", m.schedule, schedules,
-               "Who takes its turn when, in a pipeline: `schedule` shows it");
-  group.Choice(
-      "--pipeline-driver", m.driver, {{"schedule", Driver::kSchedule}, {"rpc", Driver::kRpc}},
-      "Who says what a rank does next: its schedule; or the first rank of the pipeline, by "
-      "remote calls in the order of gpipe");
+               "The order of work in a pipeline: `schedule` shows it");
+  group.Choice("--pipeline-driver", m.driver,
+               {{"schedule", Driver::kSchedule}, {"rpc", Driver::kRpc}},
+               "What decides a rank's next step: its schedule, or the first rank of the pipeline "
+               "by remote calls in gpipe's order");
   group.Number("--micro-batches", m.micro_batches, 0, 1 << 16,
                "Parts in which a share of a batch goes through a pipeline; 0: four for each rank "
                "of it");

@@ -6,13 +6,15 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 
 #include "base/version.h"
-#include "trainer/app/options/config_file.h"
+#include "trainer/app/options/command_flags.h"
 #include "trainer/app/options/option_flags.h"
+#include "trainer/app/options/settings.h"
 
 namespace muster::trainer {
 namespace {
@@ -41,10 +43,10 @@ DataShape ShapeFromFlags(const Options& options) {
           .context = options.data.context};
 }
 
-// What two flags say together.
+// Checks of combinations of flags.
 constexpr double kLeastScale = 1e-30;
 
-// What the flags of the mesh say together, and with others.
+// Checks the flags of the mesh with one another and with other flags.
 absl::Status CheckMeshFlags(const Options& options) {
   const auto mistake = [](const auto&... sentence) {
     return absl::InvalidArgumentError(absl::StrCat(sentence...));
@@ -75,9 +77,6 @@ absl::Status CheckMeshFlags(const Options& options) {
   if (!parallel.shares_model()) return absl::OkStatus();
   const char* const flag = mesh.request ? "--mesh" : "--zero";
   if (parallel.kind != Parallel::kDdp) return mistake(flag, " needs --parallel ddp");
-  if (parallel.sync_batch_norm) {
-    return mistake("--sync-bn and ", flag, " do not go together: leave one out");
-  }
   if (parallel.ddp.static_graph || parallel.ddp.find_unused_parameters) {
     return mistake(parallel.ddp.static_graph ? "--static-graph" : "--find-unused-parameters",
                    " is for DDP's buckets, which ", flag, " does without: leave one out");
@@ -91,7 +90,7 @@ absl::Status CheckMeshFlags(const Options& options) {
   return absl::OkStatus();
 }
 
-// What --qat says together with other flags.
+// Checks --qat with other flags.
 absl::Status CheckQatFlags(const Options& options, const Registry& registry) {
   if (!options.qat.on) return absl::OkStatus();
   if (!options.model.can_be_quantized) {
@@ -114,7 +113,7 @@ absl::Status CheckQatFlags(const Options& options, const Registry& registry) {
                             : options.scales_losses()       ? "--loss-scale"
                             : options.ema_decay > 0         ? "--ema"
                             : options.recompute             ? "--recompute"
-                            // A range would move with each part.
+                            // Ranges would change with each part.
                             : options.accumulate > 1                  ? "--accumulate"
                             : options.dtype != c10::ScalarType::Float ? "--dtype float64"
                                                                       : nullptr;
@@ -138,7 +137,7 @@ absl::Status CheckTogether(const Options& options) {
   if (table && (!options.data.tokenizer.empty() || options.data.vocabulary != 0)) {
     return mistake("--tokenizer and --vocabulary are for text and tokens, not tables");
   }
-  // That a gpt does not learn from images is said where the data is known.
+  // A gpt with images is reported once the data is known.
   const bool images = options.data_set.kind == DataShape::Kind::kImages &&
                       options.model.takes == DataShape::Kind::kImages;
   if (images && (!options.data.tokenizer.empty() || options.data.vocabulary != 0 ||
@@ -186,7 +185,7 @@ absl::Status CheckTogether(const Options& options) {
   const absl::Status mesh = CheckMeshFlags(options);
   if (!mesh.ok()) return mesh;
   absl::Status schedule = CheckSchedule(options.schedule);
-  // The cosine's length is not known yet, and what is there is a default.
+  // The cosine's length is a default at this point; the real one is not known yet.
   if (options.schedule.kind == ScheduleKind::kCosine) schedule = absl::OkStatus();
   return schedule;
 }
@@ -199,15 +198,17 @@ std::optional<c10::ScalarType> Options::autocast_type() const {
   return std::nullopt;
 }
 
-absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv, const Registry& registry) {
-  absl::StatusOr<Options> options = ParseFlags(argc, argv, registry);
+absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv, const Registry& registry,
+                                     const std::vector<std::string>& other_flags) {
+  absl::StatusOr<Options> options = ParseFlags(argc, argv, registry, other_flags);
   if (!options.ok() || !options->help.empty()) return options;
   if (const absl::Status status = CheckTogether(*options); !status.ok()) return status;
   if (const absl::Status status = CheckQatFlags(*options, registry); !status.ok()) return status;
   return options;
 }
 
-absl::StatusOr<Options> ParseFlags(int argc, const char* const* argv, const Registry& registry) {
+absl::StatusOr<Options> ParseFlags(int argc, const char* const* argv, const Registry& registry,
+                                   const std::vector<std::string>& other_flags) {
   Options options;
   options.program = registry.program;
   if (!registry.default_data.empty()) options.data.paths = {registry.default_data};
@@ -223,9 +224,9 @@ absl::StatusOr<Options> ParseFlags(int argc, const char* const* argv, const Regi
                        "Print the version");
   app.set_config("--config", "", "A file with a line flag=value for each (INI or TOML)")
       ->type_name("PATH");
-  // A flag that is given twice, by a script and by a person, means what was said last.
+  // If a flag is given twice, by a script and by a user, the last one counts.
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  app.config_formatter(ConfigFormat({"data", "test-data"}));
+  app.config_formatter(ConfigFormat(app, {"data", "test-data"}));
   app.allow_config_extras(CLI::config_extras_mode::error);
   SettingSource settings;
   const absl::Status added = AddFlags(app, registry, options, raw, settings);
@@ -240,7 +241,15 @@ absl::StatusOr<Options> ParseFlags(int argc, const char* const* argv, const Regi
     options.help = absl::StrCat(version.what(), "\n");
     return options;
   } catch (const CLI::ParseError& error) {
-    return absl::InvalidArgumentError(absl::StrCat(error.what(), "; --help lists the flags"));
+    // The words after an unknown flag are its value. CLI11 2.1 would list all in reverse order.
+    if (const std::vector<std::string> unknown = app.remaining(); !unknown.empty()) {
+      std::vector<std::string> known = FlagNames(app);
+      known.insert(known.end(), other_flags.begin(), other_flags.end());
+      return absl::InvalidArgumentError(UnknownArgument(unknown.front(), known));
+    }
+    const std::string what = error.what();
+    return absl::InvalidArgumentError(
+        absl::StrCat(what, absl::EndsWith(what, "?") ? "" : ";", " --help lists the flags"));
   }
   options.parallel.timeout = std::chrono::seconds(raw.timeout_seconds);
   const bool named = registry.data_sets.size() > 1 && app.count("--dataset") > 0;
@@ -256,6 +265,9 @@ absl::StatusOr<Options> ParseFlags(int argc, const char* const* argv, const Regi
   options.model = *registry.FindModel(raw.model);
   options.data_set = *registry.FindDataSet(named ? raw.data_set : "", options.model.takes);
   raw.data_set = options.data_set.name;
+  options.optimizer.own = options.model.updates;
+  options.schedule.own = options.model.updates.schedule;
+  if (app.count("--lr") == 0) options.schedule.learning_rate = UsualLearningRate(options.optimizer);
   options.settings = settings.Read();
   for (const Setting& setting : options.settings) {
     if (absl::c_linear_search(raw.model_flags[raw.model], setting.flag)) {
@@ -279,11 +291,10 @@ std::vector<ModelFlag> ModelFlags(const Options& options) {
 }
 
 absl::Status CheckBatchSize(std::int64_t batch_size, int parts) {
-  if (batch_size % parts == 0) return absl::OkStatus();
-  const std::int64_t less = batch_size / parts * parts;
-  return absl::InvalidArgumentError(
-      absl::StrCat("--batch-size ", batch_size, " cannot be shared evenly by ", parts,
-                   " ranks; take ", less > 0 ? absl::StrCat(less, " or ") : "", less + parts));
+  if (batch_size >= parts) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("--batch-size ", batch_size,
+                                                 " has no sample for each of ", parts,
+                                                 " ranks; take ", parts, " or more"));
 }
 
 absl::Status CheckWorld(const Options& options, int world_size) {
@@ -291,10 +302,10 @@ absl::Status CheckWorld(const Options& options, int world_size) {
     return absl::InvalidArgumentError(
         absl::StrCat("--parallel threads is one process, and this is a world of ", world_size));
   }
-  // A run that goes on may have another world than the one it was begun in; whether this one does
-  // is found out later.
+  // A run that resumes may have another world size than it began with; whether this one resumes is
+  // not known yet.
   if (!options.checkpoint.directory.empty()) return absl::OkStatus();
-  // How many ranks share a batch is known when the mesh is made.
+  // The number of ranks that share a batch is known once the mesh is made.
   if (options.parallel.mesh.request) return absl::OkStatus();
   return CheckBatchSize(options.batch_size, world_size);
 }

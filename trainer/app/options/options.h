@@ -11,16 +11,15 @@
 
 #include "absl/status/statusor.h"
 
-#include "trainer/app/options/setting.h"
-#include "trainer/comm/comm.h"
-#include "trainer/data/data_options.h"
+#include "trainer/app/options/settings.h"
+#include "trainer/comm/host/transport.h"
+#include "trainer/data/samples/data_options.h"
 #include "trainer/io/state_dict.h"
-#include "trainer/mesh/mesh_request.h"
+#include "trainer/models/registry.h"
 #include "trainer/optim/optimizer_options.h"
-#include "trainer/optim/schedule.h"
 #include "trainer/parallel/ddp.h"
+#include "trainer/pipeline/mesh.h"
 #include "trainer/quant/qat_options.h"
-#include "trainer/recipe/registry.h"
 
 namespace muster::trainer {
 
@@ -31,46 +30,46 @@ enum class Parallel {
   kThreads,  // one process with several threads, each with a replica of the model
 };
 
-// What stays constant when the number of ranks changes.
+// What stays constant if the number of ranks changes.
 enum class OnResize {
   kKeepBatch,   // the global batch
   kScaleBatch,  // the batch of each rank
 };
 
-// What is done when a loss, a gradient or a parameter is a NaN or an infinity.
+// What happens if a loss, a gradient or a parameter is NaN or infinite.
 enum class OnNonFinite {
-  kStop,    // the training ends, and the newest checkpoint is from before
-  kSkip,    // the optimizer takes no step from a gradient that is not finite
-  kIgnore,  // nothing; but no checkpoint is made of parameters that are not finite
+  kStop,    // the training ends; the newest checkpoint is from before
+  kSkip,    // the optimizer skips steps whose gradient is not finite
+  kIgnore,  // nothing; but parameters that are not finite are not saved
 };
 
-// Who says what a rank of a pipeline does next.
+// What drives the ranks of a pipeline.
 enum class Driver {
   kSchedule,  // its schedule
   kRpc,       // the first rank of the pipeline, in GPipe's order
 };
 
-// How a mesh works, besides its sizes.
+// The settings of a mesh, apart from its sizes.
 struct MeshOptions {
-  // nullopt: there is none, and each rank has the whole model.
+  // nullopt: no mesh; each rank has the whole model.
   std::optional<MeshRequest> request;
-  // With a pipeline: MakeSchedule()'s name, the parts of the model that each rank has, and the
-  // parts of a rank's share of a batch; 0: what is usual for the schedule and the ranks.
+  // For a pipeline: MakeSchedule()'s name, the model parts per rank, and the micro-batches per
+  // rank's share of a batch; 0: the usual number for the schedule and the ranks.
   std::string schedule = "1f1b";
   Driver driver = Driver::kSchedule;
   int chunks = 0;
   int micro_batches = 0;
-  // The stages where a part begins, but the first; empty: parts of about the same cost.
+  // The stages at which parts begin, except the first; empty: parts of about equal cost.
   std::vector<std::string> cuts;
-  // Whether tensor ranks share out the sequence as well, where the layers are not split.
+  // Whether tensor ranks also split the sequence, in layers that are not split themselves.
   bool splits_sequence = false;
 };
 
 struct ParallelOptions {
   Parallel kind = Parallel::kDdp;
   MeshOptions mesh;
-  // What data ranks share out instead of each keeping all: 1 the optimizer's state, 2 gradients as
-  // well, 3 parameters as well; 0: nothing, or with a mesh of other dimensions the first.
+  // What data ranks share instead of replicating: 1 the optimizer's state, 2 gradients as well, 3
+  // parameters as well; 0: nothing, or with a mesh of other dimensions the optimizer's state.
   int zero = 0;
   DdpOptions ddp;
   bool sync_batch_norm = false;
@@ -81,7 +80,7 @@ struct ParallelOptions {
   Comm comm = Comm::kAuto;
   std::chrono::seconds timeout{300};
 
-  // Whether some rank has less than a whole replica of what is trained.
+  // Whether some rank has less than a complete replica of the model.
   bool shares_model() const { return mesh.request || zero > 0; }
 };
 
@@ -91,17 +90,17 @@ enum class CheckpointFormat {
 };
 
 struct CheckpointOptions {
-  // Where rank 0 writes the state dict at the end of the training; empty: nowhere.
+  // Where rank 0 writes the final state dict; empty: nowhere.
   std::string final_path;
   // Where rank 0 writes it as safetensors; empty: nowhere.
   std::string export_path;
 
-  // The directory where checkpoints are saved and found again; empty: save none.
+  // The directory for saving and finding checkpoints; empty: none are saved.
   std::string directory;
   std::int64_t every_steps = 100;  // and after each epoch; 0: only after each epoch
   CheckpointFormat format = CheckpointFormat::kWhole;
   int keep = 3;
-  bool keep_best = false;  // besides these, the one with the best test loss
+  bool keep_best = false;  // additionally, the one with the best test loss
   // "auto": resume from the newest checkpoint in `directory`, if any. "none": start from the
   // beginning. Otherwise the file, or directory of shards, to resume from.
   std::string resume = "auto";
@@ -124,7 +123,7 @@ struct ReportOptions {
   bool profile = false;  // print a table of phases at the end
 };
 
-// The command line, checked as far as possible without the environment. The same on every rank.
+// The command line, validated as far as possible without the environment. The same on every rank.
 struct Options {
   std::string program = "muster-train";  // the registry's
   DataRecipe data_set;
@@ -132,9 +131,9 @@ struct Options {
   int loader_threads = 1;
 
   ModelRecipe model;
-  // The flags of the model alone.
+  // The model's own flags.
   std::vector<ModelFlag> own_model_flags;
-  // Of the data that the model is made for. Until the data is open, what flags say of it.
+  // Of the data, which the model must fit. Until the data is open, taken from flags.
   DataShape shape;
   // With the channels innermost, convolutions and pooling are about twice as fast on CPUs.
   bool channels_last = true;
@@ -142,27 +141,27 @@ struct Options {
   // negligible when loss curves are compared.
   c10::ScalarType dtype = c10::ScalarType::Float;
   bool bf16 = false;  // autocast
-  bool fp16 = false;  // the same, on GPUs alone
+  bool fp16 = false;  // the same, only on GPUs
   bool tf32 = false;  // see SetPrecision()
   bool deterministic = false;
-  // What losses are multiplied by at first, so that small gradients do not vanish in float16; 0:
-  // 65536 with `fp16`, else they are not scaled.
+  // The initial factor for losses, so that small gradients do not vanish in float16; 0: 65536 with
+  // `fp16`, else no scaling.
   double loss_scale = 0;
   std::int64_t loss_scale_window = 2000;  // see LossScaler
 
-  // The type that autocast computes in; nullopt: there is none.
+  // The type for autocast; nullopt: none.
   std::optional<c10::ScalarType> autocast_type() const;
   bool scales_losses() const { return fp16 || loss_scale > 0; }
 
   int epochs = 1;
-  // Samples in one step, over all ranks together. Must be divisible by the number of ranks, except
-  // in a run that resumes with another number of ranks.
+  // Samples in one step, over all ranks together; at least one per rank, except in a run that
+  // resumes with another number of ranks. Shares of ranks differ by at most one.
   std::int64_t batch_size = 128;
-  // The number of parts in which a rank passes its share of a batch through the model. They give
-  // the gradient of the whole share, apart from rounding, unless the model has batch norm, which
-  // normalizes each part separately.
+  // The number of passes in which a rank processes its share of a batch. They add up to the
+  // gradient of the whole share, apart from rounding, unless the model has batch norm, which
+  // normalizes each pass separately.
   std::int64_t accumulate = 1;
-  // Compute activations again in the backward pass rather than keep them (ModelOptions).
+  // Recompute activations in the backward pass instead of keeping them (ModelOptions).
   bool recompute = false;
   QatOptions qat;
   OptimizerOptions optimizer;
@@ -176,7 +175,7 @@ struct Options {
   // End the training after this many steps; 0: no limit.
   std::int64_t max_steps = 0;
   bool evaluate = true;
-  // End the training when this many tests in a row were not better than the best; 0: do not.
+  // End the training after this many tests in a row without improvement; 0: never.
   int early_stop = 0;
 
   ParallelOptions parallel;
@@ -195,20 +194,22 @@ struct Options {
 // Parses the command line, whose first word is the program's name, and the file given with
 // --config. The command line takes precedence over the file. Flags of the registry's models are
 // parsed into what the chosen model is made of. kInvalidArgument and one sentence for a mistake in
-// either.
+// either. `other_flags`, a command's own flags without dashes, may be suggested for unknown ones,
+// too.
 absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv,
-                                     const Registry& registry = BuiltInRecipes());
+                                     const Registry& registry = BuiltInRecipes(),
+                                     const std::vector<std::string>& other_flags = {});
 
-// The same for flags that more are still to be added to: each is checked by itself, and not what
-// several say together.
-absl::StatusOr<Options> ParseFlags(int argc, const char* const* argv, const Registry& registry);
+// The same, before more flags are added: checks each flag by itself, but not their combination.
+absl::StatusOr<Options> ParseFlags(int argc, const char* const* argv, const Registry& registry,
+                                   const std::vector<std::string>& other_flags = {});
 
 // The flags that determine the model's parameters, as a user would give them: {"--width", "128"},
 // {"--context", "128"} and so on for a GPT. Two models with the same name and flags, fitted to the
 // same data, can load each other's parameters.
 std::vector<ModelFlag> ModelFlags(const Options& options);
 
-// kInvalidArgument unless `batch_size` can be cut into `parts` of the same size.
+// kInvalidArgument unless `batch_size` has a sample for each of `parts` ranks.
 absl::Status CheckBatchSize(std::int64_t batch_size, int parts);
 
 // kInvalidArgument when the options cannot be used with this world size. With a checkpoint

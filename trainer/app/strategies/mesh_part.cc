@@ -18,10 +18,9 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 
-#include "trainer/comm/traffic.h"
-#include "trainer/optim/finite.h"
-#include "trainer/parallel/shared_parameters.h"
-#include "trainer/parallel/tensor_group_links.h"
+#include "trainer/comm/host/operation_log.h"
+#include "trainer/optim/gradients.h"
+#include "trainer/parallel/mesh_links.h"
 
 namespace muster::trainer {
 namespace {
@@ -41,11 +40,11 @@ struct MeshPart::Whole {
 };
 
 MeshPart::MeshPart(std::unique_ptr<Model> model, std::vector<StageRange> parts,
-                   const MeshGroups& groups, std::optional<MeshRehearsal> rehearsal)
+                   const MeshGroups& groups, std::optional<MeshDryRun> dry_run)
     : model_(std::move(model)),
       parts_(std::move(parts)),
       groups_(groups),
-      rehearsal_(std::move(rehearsal)) {
+      dry_run_(std::move(dry_run)) {
   std::unordered_map<const void*, std::string> first_names;
   for (const NamedTensor& parameter : model_->Parameters()) {
     const at::Tensor& tensor = parameter.tensor;
@@ -92,13 +91,19 @@ absl::Status MeshPart::Take(Shard shard, const MeshOptions& flags, World& world)
     const auto links = std::make_shared<TensorGroupLinks>(*groups_.tensor, splits_sequence_);
     const absl::Status split = model_->SplitOver(links);
     if (!split.ok()) return split;
-    RehearseParts(*links);
-  } else if (rehearsal_) {
+    if (dry_run_) {
+      sample_bytes_.tensor =
+          dry_run_->TensorBytes(*model_, parts_, groups_.mesh, groups_.place, *links);
+    }
+  } else if (dry_run_) {
     sample_bytes_.tensor = 0;
   }
-
-  CountPipelineBytes(flags.driver);
-  rehearsal_.reset();
+  if (dry_run_) {
+    const int shares = splits_sequence_ ? groups_.mesh.tensor : 1;
+    sample_bytes_.pipeline =
+        dry_run_->PipelineBytes(parts_, groups_.mesh, groups_.place, flags.driver, shares);
+    dry_run_.reset();
+  }
 
   std::vector<std::vector<NamedTensor>> units;
   std::set<std::string> seen;
@@ -142,17 +147,6 @@ absl::Status MeshPart::Take(Shard shard, const MeshOptions& flags, World& world)
   return absl::OkStatus();
 }
 
-void MeshPart::RehearseParts(TensorGroupLinks& links) {
-  if (!rehearsal_) return;
-  sample_bytes_.tensor = 0;
-  for (std::size_t part = static_cast<std::size_t>(groups_.place.pipeline);
-       part < parts_.size() && sample_bytes_.tensor;
-       part += static_cast<std::size_t>(groups_.mesh.pipeline)) {
-    const auto bytes = rehearsal_->BytesBetweenParts(*model_, parts_[part], links);
-    sample_bytes_.tensor = bytes ? std::optional(*sample_bytes_.tensor + *bytes) : std::nullopt;
-  }
-}
-
 DimensionBytes MeshPart::Foretell(std::int64_t samples, Group& world) const {
   const auto of_step = [samples](const std::optional<std::int64_t>& bytes) {
     return bytes ? static_cast<double>(*bytes * samples) : std::nan("");
@@ -166,24 +160,6 @@ DimensionBytes MeshPart::Foretell(std::int64_t samples, Group& world) const {
     if (!std::isnan(sums[i])) bytes[i] = std::llround(sums[i] / world.size());
   }
   return bytes;
-}
-
-void MeshPart::CountPipelineBytes(Driver driver) {
-  if (!rehearsal_) return;
-  const int shares = splits_sequence_ ? groups_.mesh.tensor : 1;
-  std::int64_t bytes = 0;
-  for (std::size_t part = static_cast<std::size_t>(groups_.place.pipeline);
-       groups_.mesh.pipeline > 1 && part < parts_.size();
-       part += static_cast<std::size_t>(groups_.mesh.pipeline)) {
-    if (part > 0) bytes += rehearsal_->BytesInto(parts_[part].begin, shares);
-    if (part + 1 < parts_.size()) bytes += rehearsal_->BytesInto(parts_[part].end, shares);
-  }
-  // What the other ranks have for one another passes through the first: there and back.
-  const bool relays = driver == Driver::kRpc && groups_.place.pipeline == 0;
-  for (std::size_t part = 2; relays && part < parts_.size(); ++part) {
-    bytes += 2 * rehearsal_->BytesInto(parts_[part].begin, shares);
-  }
-  sample_bytes_.pipeline = bytes;
 }
 
 absl::Status MeshPart::MeetSharers(World& world) {
@@ -259,6 +235,14 @@ std::vector<NamedTensor> MeshPart::OwnState() const {
   std::vector<NamedTensor> own = sharded_->shards();
   own.insert(own.end(), buffers_.begin(), buffers_.end());
   return own;
+}
+
+void MeshPart::ShareBuffers() {
+  if (groups_.mesh.data == 1) return;
+  const at::NoGradGuard no_grad;
+  std::vector<at::Tensor> buffers;
+  for (const NamedTensor& buffer : buffers_) buffers.push_back(buffer.tensor.detach());
+  if (!buffers.empty()) groups_.data->Broadcast(buffers, /*root=*/0, Use::kOther);
 }
 
 at::Tensor MeshPart::Clip(double most, Group& world) {

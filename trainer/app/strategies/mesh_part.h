@@ -14,14 +14,14 @@
 
 #include "trainer/app/options/options.h"
 #include "trainer/app/strategies/mesh_groups.h"
-#include "trainer/app/strategies/mesh_rehearsal.h"
+#include "trainer/app/strategies/mesh_plan.h"
 #include "trainer/comm/world.h"
-#include "trainer/mesh/mesh_table.h"
 #include "trainer/models/model.h"
 #include "trainer/models/objective.h"
-#include "trainer/named_tensor.h"
-#include "trainer/optim/optimizer_state.h"
-#include "trainer/sharding/sharded_parameters.h"
+#include "trainer/optim/optimizer.h"
+#include "trainer/parallel/sharded_parameters.h"
+#include "trainer/pipeline/mesh.h"
+#include "trainer/runtime/named_tensor.h"
 
 namespace muster::trainer {
 
@@ -33,7 +33,7 @@ class MeshPart {
  public:
   // `parts` is where the model is cut (PlanMesh()), `rehearsal` one of the model.
   MeshPart(std::unique_ptr<Model> model, std::vector<StageRange> parts, const MeshGroups& groups,
-           std::optional<MeshRehearsal> rehearsal);
+           std::optional<MeshDryRun> dry_run);
   ~MeshPart();
   MeshPart(const MeshPart&) = delete;
   MeshPart& operator=(const MeshPart&) = delete;
@@ -65,6 +65,9 @@ class MeshPart {
   std::int64_t BytesOverSequence() const;
   // The parts that this rank owns, and all buffers of its stages.
   std::vector<NamedTensor> OwnState() const;
+  // Gives all data ranks the buffers of the first, which are those that are saved: each has
+  // statistics of its own samples. Every rank calls it.
+  void ShareBuffers();
   // The latter alone, and what else does not change by gradients.
   const std::vector<NamedTensor>& buffers() const { return buffers_; }
   // Of the gradients of all ranks, which are in `world`: scales them if their norm is above `most`,
@@ -109,8 +112,6 @@ class MeshPart {
   // float64 on `device`.
   at::Tensor SquaredNorm(const at::Device& device) const;
   absl::Status MeetSharers(World& world);
-  void RehearseParts(TensorGroupLinks& links);
-  void CountPipelineBytes(Driver driver);
   // Whether a stage of this rank uses it.
   bool Has(const std::string& name) const;
   int OwnerOf(const std::string& name) const;
@@ -121,7 +122,7 @@ class MeshPart {
   const std::unique_ptr<Model> model_;
   const std::vector<StageRange> parts_;
   const MeshGroups& groups_;
-  std::optional<MeshRehearsal> rehearsal_;  // until Take()
+  std::optional<MeshDryRun> dry_run_;  // until Take()
   SampleBytes sample_bytes_;
   std::vector<NamedTensor> shapes_;
   std::vector<Whole> state_;  // in the order of the state dict

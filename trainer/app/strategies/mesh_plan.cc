@@ -2,15 +2,19 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <exception>
 #include <utility>
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
-#include "trainer/app/strategies/mesh_rehearsal.h"
-#include "trainer/parallel/stage_costs.h"
-#include "trainer/pipeline/make_schedule.h"
-#include "trainer/pipeline/partition.h"
+#include "trainer/models/autocast.h"
+#include "trainer/parallel/autograd_graph.h"
+#include "trainer/pipeline/schedules.h"
 
 namespace muster::trainer {
 namespace {
@@ -100,6 +104,11 @@ absl::Status CheckMeshTogether(const Options& options, const Model& model, const
         "a pipeline does not run over NCCL, which cannot begin to receive ahead; take "
         "pp=1, or --comm gloo on CPUs");
   }
+  if (mesh.pipeline > 1 && options.parallel.sync_batch_norm) {
+    return mistake(
+        "under a pipeline --sync-bn would normalize each micro-batch by itself, and not the whole "
+        "batch; take pp=1, or --zero without --mesh, or leave --sync-bn out");
+  }
   if (mesh.pipeline > 1 && options.accumulate > 1) {
     return mistake("a pipeline has --micro-batches in place of --accumulate");
   }
@@ -172,6 +181,136 @@ std::vector<std::string> MeshLines(const Options& options, const MeshGroups& gro
       calls ? "gpipe by remote calls of each first rank" : options.parallel.mesh.schedule, ", ",
       plan.schedule->shape.micro_batches, " micro-batches; parts begin with ", cuts));
   return lines;
+}
+
+namespace {
+
+constexpr std::int64_t kSequenceDimension = 1;  // of B x T x anything
+
+// While one exists, what a pass through a model leaves in it can be changed: then it is put back.
+class ModelAsItWas {
+ public:
+  explicit ModelAsItWas(const Model& model)
+      : parameters_(model.Parameters()), buffers_(model.Buffers()) {
+    for (const NamedTensor& buffer : buffers_) before_.push_back(buffer.tensor.detach().clone());
+  }
+  ~ModelAsItWas() {
+    const at::NoGradGuard no_grad;
+    for (std::size_t i = 0; i < buffers_.size(); ++i) {
+      at::Tensor buffer = buffers_[i].tensor.detach();
+      buffer.copy_(before_[i]);
+    }
+    for (NamedTensor& parameter : parameters_) parameter.tensor.mutable_grad().reset();
+  }
+  ModelAsItWas(const ModelAsItWas&) = delete;
+  ModelAsItWas& operator=(const ModelAsItWas&) = delete;
+
+ private:
+  std::vector<NamedTensor> parameters_;
+  const std::vector<NamedTensor> buffers_;
+  std::vector<at::Tensor> before_;
+};
+
+}  // namespace
+
+at::Tensor SomeInputs(const Options& options, const Model& model) {
+  const at::TensorOptions type = model.Parameters().front().tensor.options().requires_grad(false);
+  const DataShape& shape = options.shape;
+  switch (shape.kind) {
+    case DataShape::Kind::kText:
+      return at::zeros({1, shape.context}, type.dtype(at::kLong));
+    case DataShape::Kind::kImages:
+    case DataShape::Kind::kTable:
+      return at::zeros({1, shape.channels, shape.height, shape.width}, type);
+    case DataShape::Kind::kSamples:
+      break;
+  }
+  return {};
+}
+
+MeshDryRun::MeshDryRun(const Options& options)
+    : shape_(options.shape),
+      objective_(options.model.objective),
+      autocast_(options.autocast_type()) {}
+
+std::optional<MeshDryRun> MeshDryRun::Of(const Options& options, Model& model) {
+  const at::NoGradGuard no_grad;
+  const ModelAsItWas kept(model);
+  at::Tensor x = SomeInputs(options, model);
+  if (!x.defined()) return std::nullopt;
+  MeshDryRun dry_run(options);
+  const Autocast autocast(options.autocast_type(), x.is_cuda());
+  try {
+    for (std::size_t i = 0; i < model.stages().size(); ++i) {
+      dry_run.inputs_.push_back(x);
+      x = model.ForwardPart({}, {i, i + 1}, x);
+    }
+  } catch (const std::exception&) {  // the training will say so, if it meets it
+    return std::nullopt;
+  }
+  return dry_run;
+}
+
+std::int64_t MeshDryRun::PipelineBytes(const std::vector<StageRange>& cuts, const Mesh& mesh,
+                                       const MeshPlace& place, Driver driver, int shares) const {
+  std::int64_t bytes = 0;
+  for (auto part = static_cast<std::size_t>(place.pipeline);
+       mesh.pipeline > 1 && part < cuts.size(); part += static_cast<std::size_t>(mesh.pipeline)) {
+    if (part > 0) bytes += BytesInto(cuts[part].begin, shares);
+    if (part + 1 < cuts.size()) bytes += BytesInto(cuts[part].end, shares);
+  }
+  // What the other ranks have for one another passes through the first: there and back.
+  const bool relays = driver == Driver::kRpc && place.pipeline == 0;
+  for (std::size_t part = 2; relays && part < cuts.size(); ++part) {
+    bytes += 2 * BytesInto(cuts[part].begin, shares);
+  }
+  return bytes;
+}
+
+std::optional<std::int64_t> MeshDryRun::TensorBytes(Model& model,
+                                                    const std::vector<StageRange>& cuts,
+                                                    const Mesh& mesh, const MeshPlace& place,
+                                                    TensorGroupLinks& links) const {
+  std::int64_t sum = 0;
+  for (auto part = static_cast<std::size_t>(place.pipeline); part < cuts.size();
+       part += static_cast<std::size_t>(mesh.pipeline)) {
+    const auto bytes = BytesWithin(model, cuts[part], links);
+    if (!bytes) return std::nullopt;
+    sum += *bytes;
+  }
+  return sum;
+}
+
+std::int64_t MeshDryRun::BytesInto(std::size_t stage, int shares) const {
+  return static_cast<std::int64_t>(inputs_[stage].nbytes()) / shares;
+}
+
+std::optional<std::int64_t> MeshDryRun::BytesWithin(Model& model, const StageRange& range,
+                                                    TensorGroupLinks& links) const {
+  const ModelAsItWas kept(model);
+  const Rehearsing rehearsing(links);
+  at::Tensor x = inputs_[range.begin];
+  if (links.splits_sequence() && range.begin > 0) {
+    const std::int64_t own = x.size(kSequenceDimension) / links.parts();
+    x = x.narrow(kSequenceDimension, links.part() * own, own);
+  }
+  x = at::zeros_like(x).requires_grad_(x.is_floating_point());
+  try {
+    at::Tensor result;
+    {
+      const Autocast autocast(autocast_, x.is_cuda());
+      result = model.ForwardPart({}, range, x);
+      const bool scores = range.end == model.stages().size();
+      if (scores && shape_.kind == DataShape::Kind::kText) {
+        const Objective objective = model.ObjectiveOf(objective_);
+        result = objective.LossOf(result, at::zeros(inputs_[0].sizes(), inputs_[0].options()), {});
+      }
+    }
+    if (result.requires_grad()) result.sum().backward();
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
+  return rehearsing.bytes();
 }
 
 }  // namespace muster::trainer

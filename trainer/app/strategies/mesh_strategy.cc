@@ -8,21 +8,18 @@
 #include <optional>
 #include <utility>
 
-#include "trainer/app/strategies/batch_sums.h"
 #include "trainer/app/strategies/mesh_groups.h"
 #include "trainer/app/strategies/mesh_part.h"
 #include "trainer/app/strategies/mesh_plan.h"
-#include "trainer/app/strategies/mesh_traffic.h"
-#include "trainer/app/strategies/micro_batch.h"
-#include "trainer/app/strategies/optimizer_value.h"
+#include "trainer/app/strategies/strategy.h"
 #include "trainer/io/state_dict.h"
 #include "trainer/models/autocast.h"
-#include "trainer/optim/finite.h"
+#include "trainer/optim/gradients.h"
 #include "trainer/optim/optimizer.h"
 #include "trainer/parallel/pipeline_engine.h"
 #include "trainer/parallel/rpc_pipeline.h"
-#include "trainer/pipeline/theory.h"
-#include "trainer/sharding/state_bytes.h"
+#include "trainer/parallel/sync_batch_norm.h"
+#include "trainer/pipeline/simulation.h"
 
 namespace muster::trainer {
 namespace {
@@ -46,14 +43,17 @@ struct MeshParts {
 struct Passing {
   std::vector<MicroBatch> parts;
   std::vector<Batch> moved;  // on the device
+
+  const MicroBatch& part(int index) const { return parts[static_cast<std::size_t>(index)]; }
+  const Batch& on_device(int index) const { return moved[static_cast<std::size_t>(index)]; }
 };
 
 class MeshStrategy : public Strategy {
  public:
   MeshStrategy(MeshParts parts, std::unique_ptr<Model> model, std::unique_ptr<Optimizer> whole,
-               std::optional<MeshRehearsal> rehearsal)
+               std::optional<MeshDryRun> dry_run)
       : parts_(std::move(parts)),
-        part_(std::move(model), parts_.plan.cuts, parts_.groups, std::move(rehearsal)),
+        part_(std::move(model), parts_.plan.cuts, parts_.groups, std::move(dry_run)),
         whole_optimizer_(std::move(whole)),
         state_(parts_.state),
         traffic_(parts_.groups) {
@@ -71,7 +71,8 @@ class MeshStrategy : public Strategy {
   DataPlace place() const override { return {mesh_place().data, mesh().data}; }
   StepResult Step(const LoadedBatch& batch, std::int64_t step, double lr) override;
   BatchSums Evaluate(const LoadedBatch& batch) override;
-  void Settle() override {}
+  // Each data rank's batch normalization has learned from its own part of the batches.
+  void Settle() override { part_.ShareBuffers(); }
   EmaInPlace Averaged() override {
     return EmaInPlace(ema_.get(), [this] { part_.sharded().Changed(); });
   }
@@ -81,17 +82,11 @@ class MeshStrategy : public Strategy {
   std::vector<NamedTensor> Whole() override {
     return part_.WholeState(ema_ ? ema_->averages() : part_.sharded().shards());
   }
-  std::int64_t parameter_bytes() const override { return part_.parameter_bytes(); }
   absl::StatusOr<Dict> Save(double lr, bool everywhere) override;
   std::vector<std::string> StartLines() const override {
     return MeshLines(options(), parts_.groups, parts_.plan, part_.model(), foretold_);
   }
-  StateMemory state_memory() const override;
-  std::optional<PipelineWait> pipeline_wait() const override;
-  Traffic traffic() const override { return traffic_.Total(steps_); }
-  std::vector<std::pair<std::string, Traffic>> TrafficByDimension() const override {
-    return traffic_.ByDimension(steps_);
-  }
+  StrategyReport Report() const override;
 
  private:
   const Options& options() const { return parts_.options; }
@@ -102,10 +97,11 @@ class MeshStrategy : public Strategy {
   // Of the ranks that compute a loss, the one that it counts on.
   bool counts() const { return has_outputs() && mesh_place().tensor == 0; }
 
-  void Measure(const LoadedBatch& batch, BatchSums& sums);
   Passing Prepare(const LoadedBatch& batch, std::int64_t most) const;
   void SetTraining(bool training);
   at::Tensor Train(const Passing& passing, std::int64_t step, double divisor);
+  at::Tensor Forward(const Passing& passing, const RandomPlace& place, int chunk, int micro_batch,
+                     const at::Tensor& inputs);
   at::Tensor LossOf(const Passing& passing, int micro_batch, const at::Tensor& outputs) const;
   PipelineStep StepOf(const Passing& passing,
                       std::function<at::Tensor(int, int, const at::Tensor&)> forward,
@@ -113,6 +109,7 @@ class MeshStrategy : public Strategy {
 
   const MeshParts parts_;
   MeshPart part_;
+  std::unique_ptr<SyncedBatchNorm> synced_;     // null without --sync-bn
   Objective objective_;                         // for what the model returns here
   std::unique_ptr<Optimizer> whole_optimizer_;  // of the whole model, until Begin()
   std::unique_ptr<Optimizer> optimizer_;        // of what this rank owns
@@ -161,6 +158,10 @@ void MeshStrategy::Begin() {
       part_.Take(static_cast<Shard>(std::max(zero, 1)), options().parallel.mesh, parts_.world);
   if (!taken.ok()) throw std::runtime_error(std::string(taken.message()));
   begun_ = true;
+  if (options().parallel.sync_batch_norm) {  // only now, as Take() tries the model out
+    synced_ = std::make_unique<SyncedBatchNorm>(*parts_.groups.data);
+    part_.model().SetBatchNorm(synced_->function());
+  }
   objective_ = part_.model().ObjectiveOf(options().model.objective);
   ShardedParameters& sharded = part_.sharded();
   optimizer_ = MakePartOptimizer(options().optimizer, sharded.shards());
@@ -174,7 +175,7 @@ void MeshStrategy::Begin() {
     loaded_.reset();
   }
   parts_.groups.pipeline->PrepareMessages();
-  foretold_ = part_.Foretell(options().batch_size / mesh().data, world());
+  foretold_ = part_.Foretell((options().batch_size + mesh().data - 1) / mesh().data, world());
 }
 
 void MeshStrategy::SetTraining(bool training) {
@@ -183,18 +184,27 @@ void MeshStrategy::SetTraining(bool training) {
 
 Passing MeshStrategy::Prepare(const LoadedBatch& batch, std::int64_t most) const {
   Passing passing = {.parts = SplitUp(batch, most)};
-  for (const MicroBatch& part : passing.parts) {
+  for (MicroBatch& part : passing.parts) {
+    // What only fills up a batch must not enter statistics that are of the whole batch.
+    if (synced_) part = WithoutPadding(part);
     passing.moved.push_back(MovedTo(part.batch, parts_.world.device(), options().dtype));
   }
   return passing;
 }
 
+at::Tensor MeshStrategy::Forward(const Passing& passing, const RandomPlace& place, int chunk,
+                                 int micro_batch, const at::Tensor& inputs) {
+  part_.model().SetOthers(passing.on_device(micro_batch).others);
+  const Autocast autocast(options().autocast_type(), parts_.world.device().is_cuda());
+  return part_.Forward(place, chunk, inputs);
+}
+
 at::Tensor MeshStrategy::LossOf(const Passing& passing, int micro_batch,
                                 const at::Tensor& outputs) const {
-  const auto index = static_cast<std::size_t>(micro_batch);
-  const std::int64_t own = passing.parts[index].own;
+  const std::int64_t own = passing.part(micro_batch).own;
+  const Batch batch = BatchRows(passing.on_device(micro_batch), 0, own);
   const Autocast autocast(options().autocast_type(), parts_.world.device().is_cuda());
-  return objective_.loss(outputs.narrow(0, 0, own), passing.moved[index].targets.narrow(0, 0, own));
+  return objective_.LossOf(outputs.narrow(0, 0, own), batch.targets, batch.others);
 }
 
 PipelineStep MeshStrategy::StepOf(const Passing& passing,
@@ -202,9 +212,7 @@ PipelineStep MeshStrategy::StepOf(const Passing& passing,
                                   std::function<at::Tensor(int, const at::Tensor&)> loss) const {
   PipelineStep step;
   for (const Batch& batch : passing.moved) step.input_sizes.push_back(batch.inputs.sizes().vec());
-  step.inputs = [&passing](int micro_batch) {
-    return passing.moved[static_cast<std::size_t>(micro_batch)].inputs;
-  };
+  step.inputs = [&passing](int micro_batch) { return passing.on_device(micro_batch).inputs; };
   step.forward = std::move(forward);
   step.loss = std::move(loss);
   return step;
@@ -216,12 +224,13 @@ at::Tensor MeshStrategy::Train(const Passing& passing, std::int64_t step, double
   ShardedParameters& sharded = part_.sharded();
   at::Tensor sum = at::zeros({}, at::device(parts_.world.device()).dtype(at::kDouble));
   const auto forward = [&](int chunk, int micro_batch, const at::Tensor& inputs) {
-    const Autocast autocast(options().autocast_type(), parts_.world.device().is_cuda());
-    return part_.Forward({.seed = options().seed,
-                          .step = step,
-                          .micro_batch = micro_batch,
-                          .data_rank = mesh_place().data},
-                         chunk, inputs);
+    if (synced_) synced_->SetCounts(passing.part(micro_batch).own > 0);
+    return Forward(passing,
+                   {.seed = options().seed,
+                    .step = step,
+                    .micro_batch = micro_batch,
+                    .data_rank = mesh_place().data},
+                   chunk, micro_batch, inputs);
   };
   const auto loss = [&](int micro_batch, const at::Tensor& outputs) {
     const at::Tensor loss = LossOf(passing, micro_batch, outputs);
@@ -256,11 +265,7 @@ StepResult MeshStrategy::Step(const LoadedBatch& batch, std::int64_t step, doubl
   const std::int64_t micro_batches =
       parts_.plan.schedule ? parts_.plan.schedule->shape.micro_batches : options().accumulate;
   const Passing passing = Prepare(batch, micro_batches);
-  std::int64_t predictions = 1;
-  for (std::int64_t dim = 1; dim < batch.data.targets.dim(); ++dim) {
-    predictions *= batch.data.targets.size(dim);
-  }
-
+  const std::int64_t predictions = PredictionsPerSample(batch.data);
   const bool skips = options().on_nonfinite == OnNonFinite::kSkip;
   // A step that is skipped must leave no trace, and the forward pass changes buffers.
   std::vector<at::Tensor> kept;
@@ -275,7 +280,10 @@ StepResult MeshStrategy::Step(const LoadedBatch& batch, std::int64_t step, doubl
       !std::isfinite(result.loss.item<double>())) {
     result.not_finite = FirstNotFinite(part_.OwnState());
   }
-  state_.Measure();
+  // Reduced, gradients of the first stage are no longer what its formula counts. With the others,
+  // threads of Gloo's are done with the last unit only after a moment, so the optimizer goes first.
+  const bool reduces_at_end = options().parallel.zero < static_cast<int>(Shard::kGradients);
+  if (reduces_at_end) state_.Measure();
   part_.sharded().Finish();
   part_.SumOverSequence();
   parts_.phases.Enter(Phase::kOptimizer);
@@ -294,6 +302,7 @@ StepResult MeshStrategy::Step(const LoadedBatch& batch, std::int64_t step, doubl
     optimizer_->Step(lr);
     if (ema_) ema_->Update();
   }
+  if (!reduces_at_end) state_.Measure();
   part_.sharded().Changed();
   ++steps_;
   parts_.phases.Enter(Phase::kOther);
@@ -309,30 +318,24 @@ BatchSums MeshStrategy::Evaluate(const LoadedBatch& batch) {
   BatchSums sums = {.loss = none, .metrics = {}};
   for (std::size_t i = 0; i < objective_.metrics.size(); ++i) sums.metrics.push_back(none);
   const MeshTraffic::LeftOut tests(traffic_);
-  Measure(batch, sums);
-  return sums;
-}
-
-void MeshStrategy::Measure(const LoadedBatch& batch, BatchSums& sums) {
   const Passing passing =
       Prepare(batch, parts_.plan.schedule ? parts_.plan.schedule->shape.micro_batches : 1);
   const std::vector<Metric>& metrics = objective_.metrics;
-  const auto forward = [&](int chunk, int, const at::Tensor& inputs) {
-    const Autocast autocast(options().autocast_type(), parts_.world.device().is_cuda());
-    return part_.Forward({}, chunk, inputs);
+  const auto forward = [&](int chunk, int micro_batch, const at::Tensor& inputs) {
+    return Forward(passing, {}, chunk, micro_batch, inputs);
   };
   const auto measure = [&](int micro_batch, const at::Tensor& outputs) {
-    const auto index = static_cast<std::size_t>(micro_batch);
-    const std::int64_t own = passing.parts[index].own;
+    const std::int64_t own = passing.part(micro_batch).own;
     const at::Tensor loss = LossOf(passing, micro_batch, outputs);
-    const at::Tensor targets = passing.moved[index].targets.narrow(0, 0, own);
+    const Batch batch = BatchRows(passing.on_device(micro_batch), 0, own);
     for (std::size_t i = 0; i < metrics.size(); ++i) {
-      const at::Tensor value = metrics[i].sum(outputs.narrow(0, 0, own), targets);
+      const at::Tensor value =
+          metrics[i].SumOf(outputs.narrow(0, 0, own), batch.targets, batch.others);
       if (counts()) sums.metrics[i] = sums.metrics[i] + value;
     }
     if (counts()) {
       sums.loss = sums.loss + loss;
-      sums.predictions += static_cast<double>(targets.numel());
+      sums.predictions += static_cast<double>(batch.targets.numel());
     }
     return loss;
   };
@@ -343,6 +346,7 @@ void MeshStrategy::Measure(const LoadedBatch& batch, BatchSums& sums) {
       measure(static_cast<int>(i), forward(0, static_cast<int>(i), passing.moved[i].inputs));
     }
   }
+  return sums;
 }
 
 absl::StatusOr<Dict> MeshStrategy::Save(double lr, bool /*everywhere*/) {
@@ -355,18 +359,21 @@ absl::StatusOr<Dict> MeshStrategy::Save(double lr, bool /*everywhere*/) {
   return saved;
 }
 
-StateMemory MeshStrategy::state_memory() const {
-  if (!parts_.world.device().is_cpu()) return {};
-  return {state_.bytes(), StateBytes(std::max(options().parallel.zero, 1), mesh().data,
-                                     part_.sharded().parameter_bytes(),
-                                     KeptNumbers(options().optimizer, options().ema_decay > 0))};
-}
-
-std::optional<Strategy::PipelineWait> MeshStrategy::pipeline_wait() const {
-  if (!parts_.plan.schedule) return std::nullopt;
-  PipelineWait wait = wait_;
-  wait.theory = TheoryOfBubble(parts_.plan.schedule->kind, parts_.plan.schedule->shape, {}).share;
-  return wait;
+StrategyReport MeshStrategy::Report() const {
+  StrategyReport report = {.parameter_bytes = part_.parameter_bytes(),
+                           .traffic = traffic_.Total(steps_),
+                           .traffic_by_dimension = traffic_.ByDimension(steps_)};
+  if (parts_.world.device().is_cpu()) {
+    report.memory = {state_.bytes(),
+                     StateBytes(std::max(options().parallel.zero, 1), mesh().data,
+                                part_.sharded().parameter_bytes(),
+                                KeptNumbers(options().optimizer, options().ema_decay > 0))};
+  }
+  if (const auto& schedule = parts_.plan.schedule) {
+    report.pipeline_wait = wait_;
+    report.pipeline_wait->theory = TheoryOfBubble(schedule->kind, schedule->shape, {}).share;
+  }
+  return report;
 }
 
 }  // namespace
@@ -374,21 +381,17 @@ std::optional<Strategy::PipelineWait> MeshStrategy::pipeline_wait() const {
 absl::StatusOr<std::unique_ptr<Strategy>> MakeMeshStrategy(const Options& options,
                                                            std::unique_ptr<Model> model,
                                                            World& world, PhaseTracker& phases) {
-  std::int64_t parameter_bytes = 0;
-  for (const NamedTensor& parameter : model->Parameters()) {
-    parameter_bytes += static_cast<std::int64_t>(parameter.tensor.nbytes());
-  }
-  const StateMeter state(parameter_bytes);
+  const StateMeter state(TensorBytes(model->Parameters()));
   absl::StatusOr<MeshGroups> groups = ConnectMesh(options, *model, world);
   if (!groups.ok()) return groups.status();
   absl::StatusOr<MeshPlan> plan = PlanMesh(options, *model, groups->mesh, world.comm());
   if (!plan.ok()) return plan.status();
   auto whole = MakeOptimizer(options.optimizer, model->Parameters());
   if (!whole.ok()) return whole.status();
-  std::optional<MeshRehearsal> rehearsal = MeshRehearsal::Of(options, *model);
+  std::optional<MeshDryRun> dry_run = MeshDryRun::Of(options, *model);
   MeshParts parts = {options, *std::move(groups), *std::move(plan), world, phases, state};
   return std::make_unique<MeshStrategy>(std::move(parts), std::move(model), *std::move(whole),
-                                        std::move(rehearsal));
+                                        std::move(dry_run));
 }
 
 }  // namespace muster::trainer

@@ -6,13 +6,11 @@
 #include <cmath>
 #include <utility>
 
-#include "trainer/app/strategies/names_value.h"
-#include "trainer/app/strategies/optimizer_value.h"
+#include "trainer/app/strategies/strategy.h"
 #include "trainer/io/state_dict.h"
 #include "trainer/models/autocast.h"
-#include "trainer/optim/clip.h"
-#include "trainer/optim/finite.h"
-#include "trainer/sharding/state_bytes.h"
+#include "trainer/optim/gradients.h"
+#include "trainer/optim/optimizer.h"
 
 namespace muster::trainer {
 namespace {
@@ -33,15 +31,18 @@ absl::StatusOr<LossScaler::State> ReadScaler(const Value& value) {
   const absl::StatusOr<double> scale = value.GetFloat("scale");
   const absl::StatusOr<std::int64_t> steps = value.GetInt("_growth_tracker");
   if (!scale.ok() || !steps.ok() || !(*scale > 0) || std::isinf(*scale) || *steps < 0) {
-    return absl::InvalidArgumentError("its state of the loss scaler makes no sense");
+    return absl::InvalidArgumentError("its loss scaler's state is invalid");
   }
   return LossScaler::State{*scale, *steps};
 }
 
-// The first `count` of the rows of `tensor`, or itself when it has no more: each operation that is
-// left out is one less on the way back, too.
-at::Tensor First(const at::Tensor& tensor, std::int64_t count) {
-  return count == tensor.size(0) ? tensor : tensor.narrow(0, 0, count);
+// The sum of the losses of the first `count` samples. That nothing is cut off where all count is an
+// operation less on the way back, too.
+at::Tensor LossOfFirst(const Objective& objective, const at::Tensor& scores, const Batch& batch,
+                       std::int64_t count) {
+  if (count == scores.size(0)) return objective.LossOf(scores, batch.targets, batch.others);
+  const Batch first = BatchRows(batch, 0, count);
+  return objective.LossOf(scores.narrow(0, 0, count), first.targets, first.others);
 }
 
 // `state` with the averages of `parameters` instead of them, under whichever names they have.
@@ -77,7 +78,7 @@ ReplicaStrategy::ReplicaStrategy(StrategyParts parts)
     : parts_(std::move(parts)),
       parameters_(model().Parameters()),
       buffers_(model().Buffers()),
-      state_(parameter_bytes()) {
+      state_(TensorBytes(parameters_)) {
   if (options().scales_losses()) {
     const double scale = options().loss_scale > 0 ? options().loss_scale : kFirstScale;
     scaler_.emplace(scale, options().loss_scale_window);
@@ -173,16 +174,14 @@ std::vector<NamedTensor> ReplicaStrategy::Whole() {
   return ema_ ? WithAverages(StateDict(), parameters_, ema_->averages()) : StateDict();
 }
 
-StateMemory ReplicaStrategy::state_memory() const {
-  if (!group().device().is_cpu()) return {};
-  return {state_.bytes(), StateBytes(/*stage=*/0, /*ranks=*/1, parameter_bytes(),
-                                     KeptNumbers(options().optimizer, options().ema_decay > 0))};
-}
-
-std::int64_t ReplicaStrategy::parameter_bytes() const {
-  std::int64_t bytes = 0;
-  for (const NamedTensor& parameter : parameters_) bytes += parameter.tensor.nbytes();
-  return bytes;
+StrategyReport ReplicaStrategy::Report() const {
+  StrategyReport report = {.parameter_bytes = TensorBytes(parameters_)};
+  if (group().device().is_cpu()) {
+    const int kept = KeptNumbers(options().optimizer, options().ema_decay > 0);
+    report.memory = {state_.bytes(),
+                     StateBytes(/*stage=*/0, /*ranks=*/1, report.parameter_bytes, kept)};
+  }
+  return report;
 }
 
 absl::StatusOr<Dict> ReplicaStrategy::Save(double lr, bool everywhere) {
@@ -205,11 +204,12 @@ at::Tensor ReplicaStrategy::PassThrough(const MicroBatch& part, std::int64_t ste
                              .step = step,
                              .micro_batch = part.index,
                              .data_rank = this->place().part};
+  model().SetOthers(moved.others);
   at::Tensor loss;
   {
     const Autocast autocast(options().autocast_type(), device.is_cuda());
     const at::Tensor scores = forward([&] { return model().ForwardAt(place, moved.inputs); });
-    loss = options().model.objective.loss(First(scores, part.own), First(moved.targets, part.own));
+    loss = LossOfFirst(options().model.objective, scores, moved, part.own);
   }
   phases().Enter(Phase::kBackward);
   loss.div(scaler_ ? divisor / scaler_->scale() : divisor).backward();
@@ -254,14 +254,6 @@ void ReplicaStrategy::ShareBuffers() {
   const at::NoGradGuard no_grad;
   std::vector<at::Tensor> buffers = TensorsOf(buffers_);
   group().Broadcast(buffers, /*root=*/0, Use::kOther);
-}
-
-std::int64_t PredictionsPerSample(const Batch& batch) {
-  std::int64_t predictions = 1;
-  for (std::int64_t dim = 1; dim < batch.targets.dim(); ++dim) {
-    predictions *= batch.targets.size(dim);
-  }
-  return predictions;
 }
 
 }  // namespace muster::trainer

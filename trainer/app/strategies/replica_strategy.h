@@ -10,9 +10,8 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "trainer/app/strategies/micro_batch.h"
 #include "trainer/app/strategies/strategy.h"
-#include "trainer/optim/loss_scaler.h"
+#include "trainer/optim/gradients.h"
 #include "trainer/optim/optimizer.h"
 
 namespace muster::trainer {
@@ -41,8 +40,8 @@ class ReplicaStrategy : public Strategy {
   EmaInPlace Averaged() override { return EmaInPlace(ema_.get()); }
   std::vector<NamedTensor> StateDict() const override { return model().StateDict(); }
   std::vector<NamedTensor> Whole() override;
-  std::int64_t parameter_bytes() const override;
-  StateMemory state_memory() const override;
+  // Without traffic.
+  StrategyReport Report() const override;
   absl::StatusOr<Dict> Save(double lr, bool everywhere) override;
 
  protected:
@@ -86,9 +85,6 @@ class ReplicaStrategy : public Strategy {
   bool loaded_ = false;
   bool training_ = true;  // the mode that the model is in
 };
-
-// The number of predictions per sample: 1 for images, the number of tokens for text.
-std::int64_t PredictionsPerSample(const Batch& batch);
 
 // For MakeStrategy() only.
 std::unique_ptr<Strategy> MakeDdpStrategy(StrategyParts parts);

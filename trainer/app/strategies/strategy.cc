@@ -1,12 +1,66 @@
 #include "trainer/app/strategies/strategy.h"
 
+#include <algorithm>
 #include <utility>
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/grad_mode.h>
 
 #include "trainer/app/strategies/mesh_strategy.h"
 #include "trainer/app/strategies/replica_strategy.h"
 #include "trainer/compat/torch_version.h"
+#include "trainer/models/autocast.h"
+#include "trainer/models/objective.h"
+#include "trainer/quant/qat_network.h"
 
 namespace muster::trainer {
+
+BatchSums MeasureBatch(const LoadedBatch& batch, const Options& options, const at::Device& device,
+                       Model& model) {
+  return MeasureScores(batch, options, device, [&model](const Batch& moved) {
+    model.SetOthers(moved.others);
+    return model.Forward(moved.inputs);
+  });
+}
+
+BatchSums MeasureScores(const LoadedBatch& batch, const Options& options, const at::Device& device,
+                        const std::function<at::Tensor(const Batch& batch)>& compute) {
+  const at::NoGradGuard no_grad;
+  const Batch moved = MovedTo(batch.data, device, options.dtype);
+  const Autocast autocast(options.autocast_type(), device.is_cuda());
+  const at::Tensor scores = compute(moved).narrow(0, 0, batch.plan.own);
+  const Batch own = BatchRows(moved, 0, batch.plan.own);
+  const Objective& objective = options.model.objective;
+  BatchSums sums = {.predictions = static_cast<double>(CountPredictions(own.targets)),
+                    .loss = objective.LossOf(scores, own.targets, own.others)};
+  for (const Metric& metric : objective.metrics) {
+    sums.metrics.push_back(metric.SumOf(scores, own.targets, own.others));
+  }
+  return sums;
+}
+
+Batch MovedTo(const Batch& batch, const at::Device& device, c10::ScalarType dtype) {
+  const auto moved = [&](const at::Tensor& tensor) {
+    return tensor.is_floating_point() ? tensor.to(device, dtype) : tensor.to(device);
+  };
+  Batch there = {moved(batch.inputs), moved(batch.targets)};
+  for (const at::Tensor& other : batch.others) there.others.push_back(moved(other));
+  return there;
+}
+
+std::int64_t TensorBytes(const std::vector<NamedTensor>& tensors) {
+  std::int64_t bytes = 0;
+  for (const NamedTensor& one : tensors) bytes += static_cast<std::int64_t>(one.tensor.nbytes());
+  return bytes;
+}
+
+std::int64_t PredictionsPerSample(const Batch& batch) {
+  std::int64_t predictions = 1;
+  for (std::int64_t dim = 1; dim < batch.targets.dim(); ++dim) {
+    predictions *= batch.targets.size(dim);
+  }
+  return predictions;
+}
 
 absl::StatusOr<std::unique_ptr<Strategy>> MakeStrategy(const Options& given,
                                                        std::unique_ptr<Model> model, World& world,
@@ -32,6 +86,43 @@ absl::StatusOr<std::unique_ptr<Strategy>> MakeStrategy(const Options& given,
       break;
   }
   return MakeDdpStrategy(std::move(parts));
+}
+
+std::vector<MicroBatch> SplitUp(const LoadedBatch& batch, std::int64_t parts) {
+  const auto samples = static_cast<std::int64_t>(batch.plan.indices.size());
+  parts = std::min(parts, samples);
+  std::vector<MicroBatch> split;
+  for (std::int64_t part = 0; part < parts; ++part) {
+    const std::int64_t begin = samples * part / parts;
+    const std::int64_t count = samples * (part + 1) / parts - begin;
+    split.push_back({.batch = BatchRows(batch.data, begin, count),
+                     .own = std::clamp<std::int64_t>(batch.plan.own - begin, 0, count),
+                     .index = part,
+                     .last = part + 1 == parts});
+  }
+  return split;
+}
+
+MicroBatch WithoutPadding(const MicroBatch& part) {
+  MicroBatch cut = part;
+  if (part.own == 0 || part.own == part.batch.inputs.size(0)) return cut;
+  cut.batch = BatchRows(part.batch, 0, part.own);
+  return cut;
+}
+
+absl::StatusOr<std::unique_ptr<Model>> MakeChosenModel(const Options& options,
+                                                       const at::Device& device) {
+  if (options.fp16 && !device.is_cuda()) {
+    return absl::InvalidArgumentError(
+        "--fp16 computes on a GPU, and there is none: use --bf16, or neither");
+  }
+  absl::StatusOr<std::unique_ptr<Model>> model =
+      MakeModel(options.qat.on ? QatRecipe(options.model) : options.model, options.shape,
+                {.seed = options.seed,
+                 .channels_last = options.channels_last,
+                 .recompute = options.recompute});
+  if (model.ok()) (*model)->MoveTo(device, options.dtype);
+  return model;
 }
 
 }  // namespace muster::trainer

@@ -9,24 +9,22 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "trainer/app/training/cadence.h"
-#include "trainer/app/training/finiteness.h"
-#include "trainer/app/training/read_numbers.h"
-#include "trainer/app/training/step_beats.h"
-#include "trainer/app/training/stopwatch.h"
-#include "trainer/data/loading/batch_loader.h"
-#include "trainer/data/loading/global_order.h"
-#include "trainer/optim/schedule.h"
-#include "trainer/telemetry/flop_counter.h"
-#include "trainer/worker/stop_signal.h"
+#include "trainer/app/training/evaluation.h"
+#include "trainer/app/training/loop.h"
+#include "trainer/data/batch_loader.h"
+#include "trainer/data/samples/sample_order.h"
+#include "trainer/optim/optimizer_options.h"
+#include "trainer/runtime/flop_counter.h"
+#include "trainer/worker/launcher_link.h"
+#include "trainer/worker/timing.h"
 
 namespace muster::trainer {
 namespace {
 
 constexpr std::int64_t kReportsPerEpoch = 20;
 
-// One epoch under way. The steps are each rank's own; now and then all ranks agree on what became
-// of them, and only then is anything shown, written or decided.
+// One epoch in progress. Each rank steps by itself; periodically all ranks agree on the results,
+// and only then is anything shown, written or decided.
 class EpochRun {
  public:
   explicit EpochRun(Loop& loop)
@@ -53,14 +51,14 @@ class EpochRun {
   bool stops() const { return job_.options.on_nonfinite == OnNonFinite::kStop; }
   bool skips() const { return job_.options.on_nonfinite == OnNonFinite::kSkip; }
   bool may_skip() const { return skips() || job_.options.scales_losses(); }
-  // What ranks tell one another: whether any of them...
+  // What the ranks tell one another: whether any of them...
   struct Agreement {
     bool stop = false;         // was told to stop
     bool saving = false;       // is still writing a checkpoint
     bool save_failed = false;  // could not write one
   };
-  // kInvalidArgument when a loss is not finite and the training is to end then; what came before it
-  // is counted.
+  // kInvalidArgument if a loss is not finite and that must end the training; the steps before are
+  // counted.
   absl::StatusOr<Agreement> Agree();
   void SaySkipped(const std::vector<std::int64_t>& steps);
   void Show();
@@ -86,7 +84,7 @@ class EpochRun {
   LossSum since_shown_;
 };
 
-// This rank's part of each step that is left, until the limit.
+// This rank's part of each remaining step, up to the limit.
 BatchPlan EpochRun::Plan() const {
   const DataPlace place = loop_.strategy.place();
   BatchPlan plan = order_.From(state_.position, state_.batch_size, place.part, place.parts);
@@ -141,8 +139,8 @@ absl::StatusOr<EpochEnd> EpochRun::Run() {
       if (!indexed.ok()) return indexed;
       agreed->saving = true;  // the index
     }
-    // A disk that is too slow makes checkpoints fewer, not steps slower. After the last step
-    // another one follows, when the epoch has been evaluated.
+    // A slow disk means fewer checkpoints, not slower steps. After the last step another checkpoint
+    // follows, when the epoch has been evaluated.
     if (save_due_ && !agreed->saving && !stop && !last) {
       save_due_ = false;
       const absl::StatusOr<bool> fit = FitToKeep(loop_);
@@ -204,7 +202,7 @@ absl::StatusOr<EpochRun::Agreement> EpochRun::Agree() {
       return NonFiniteLoss(loop_, taken[i].step, WordOnLoss(mine[i], taken[i].result.not_finite));
     }
     if (may_skip() && sums[first_skip + i] > 0) skipped.push_back(taken[i].step);
-    // The mean of an epoch is one of steps that have a loss.
+    // An epoch's mean only includes steps with a finite loss.
     if (!finite && skips()) continue;
     state_.epoch_loss += all;
     state_.report_loss += all;

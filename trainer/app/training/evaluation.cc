@@ -1,22 +1,30 @@
 #include "trainer/app/training/evaluation.h"
 
+#include <algorithm>
 #include <cstddef>
+#include <string>
+#include <utility>
 #include <vector>
 
-#include "trainer/app/training/cadence.h"
-#include "trainer/app/training/read_numbers.h"
-#include "trainer/app/training/stopwatch.h"
-#include "trainer/data/loading/batch_loader.h"
-#include "trainer/data/loading/global_order.h"
+#include <ATen/ops/stack.h>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+#include "trainer/app/training/loop.h"
+#include "trainer/data/batch_loader.h"
+#include "trainer/data/samples/sample_order.h"
+#include "trainer/worker/launcher_link.h"
+#include "trainer/worker/timing.h"
 
 namespace muster::trainer {
 namespace {
 
-// Of each rank at a time. What a text's scores take is many times what an image's do.
+// Per rank at a time. Scores of text take many times the memory of an image's.
 constexpr std::int64_t kSamples = 500;
 constexpr std::int64_t kWindows = 32;
 
-// Predictions, loss and metrics of each batch, one behind the other. Waits for a GPU, once.
+// Predictions, loss and metrics of each batch, concatenated. Synchronizes with a GPU once.
 std::vector<double> Flat(const std::vector<BatchSums>& batches) {
   std::vector<at::Tensor> tensors;
   for (const BatchSums& batch : batches) {
@@ -55,7 +63,8 @@ absl::StatusOr<std::optional<Evaluation>> Evaluate(
   bool told_to_stop = false;
   Cadence cadence;
   Stopwatch since_agreement;
-  // Whether all go on. Those who have no more batches than others ask as often: all have as many.
+  // Whether all ranks continue. Every rank has the same number of batches, so all agree equally
+  // often.
   const auto agree = [&] {
     std::vector<double> mine = Flat(since_agreed);
     mine.push_back(told_to_stop ? 1.0 : 0.0);
@@ -83,6 +92,88 @@ absl::StatusOr<std::optional<Evaluation>> Evaluate(
     evaluation.metrics.push_back({metrics[i].name, totals[2 + i] / totals[0], metrics[i].is_share});
   }
   return evaluation;
+}
+
+namespace {
+
+// "test accuracy 84.10 %, ", and the same of what the model converts to.
+std::string MetricsText(const TestResult& measured) {
+  std::string text;
+  for (const MetricValue& metric : measured.evaluation.metrics) {
+    absl::StrAppend(&text, "test ", metric.name, " ", ValueText(metric), ", ");
+  }
+  if (!measured.converted) return text;
+  for (const MetricValue& metric : measured.converted->metrics) {
+    absl::StrAppend(&text, "int8 ", metric.name, " ", ValueText(metric), ", ");
+  }
+  return text;
+}
+
+// On rank 0.
+void ReportTest(Loop& loop, const TestResult& measured) {
+  const Job& job = loop.job;
+  const Evaluation& evaluation = measured.evaluation;
+  Scalars scalars = {.step = loop.state.step,
+                     .unix_seconds = UnixSeconds(),
+                     .values = {{"test/loss", evaluation.loss}}};
+  for (const MetricValue& metric : evaluation.metrics) {
+    scalars.values.emplace_back(absl::StrCat("test/", metric.name), *metric.value);
+  }
+  if (measured.converted) {
+    scalars.values.emplace_back("test/int8_loss", measured.converted->loss);
+    for (const MetricValue& metric : measured.converted->metrics) {
+      scalars.values.emplace_back(absl::StrCat("test/int8_", metric.name), *metric.value);
+    }
+  }
+  loop.reporter->Report(scalars);
+  if (job.options.epochs > 1) {
+    job.progress.Say(
+        absl::StrFormat("epoch %d/%d: %stest loss %.4f",
+                        std::min<std::int64_t>(loop.state.epoch + 1, job.options.epochs),
+                        job.options.epochs, MetricsText(measured), evaluation.loss));
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::optional<TestResult>> RunTest(Loop& loop) {
+  const Job& job = loop.job;
+  loop.strategy.Settle();
+  const EmaInPlace averaged = loop.strategy.Averaged();
+  const auto on_batch = [&loop] {
+    loop.job.beats.Send(loop.state.step);  // no step, but progress
+    return StopSignal() != 0;
+  };
+  const auto evaluate = [&](const std::function<BatchSums(const LoadedBatch&)>& measure) {
+    return Evaluate(job.data.test, job.options, loop.strategy.place(), job.group(), measure,
+                    on_batch);
+  };
+  TestResult measured;
+  auto evaluation =
+      evaluate([&loop](const LoadedBatch& batch) { return loop.strategy.Evaluate(batch); });
+  if (!evaluation.ok()) return evaluation.status();
+  if (!evaluation->has_value()) return std::nullopt;
+  measured.evaluation = **std::move(evaluation);
+  if (const auto converted = loop.strategy.Converted()) {
+    auto of_converted = evaluate(converted);
+    if (!of_converted.ok()) return of_converted.status();
+    if (!of_converted->has_value()) return std::nullopt;
+    measured.converted = *std::move(of_converted);
+  }
+  if (job.leads()) ReportTest(loop, measured);
+  return measured;
+}
+
+std::vector<double> ReadNumbers(const std::vector<at::Tensor>& numbers) {
+  if (numbers.empty()) return {};
+  std::vector<at::Tensor> doubles;
+  doubles.reserve(numbers.size());
+  for (const at::Tensor& number : numbers) {
+    doubles.push_back(number.detach().to(at::kDouble).reshape({}));
+  }
+  const at::Tensor read = at::stack(doubles).cpu();
+  const auto* const first = read.data_ptr<double>();
+  return std::vector<double>(first, first + read.numel());
 }
 
 }  // namespace muster::trainer

@@ -15,18 +15,14 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 
-#include "trainer/app/training/broadcast.h"
-#include "trainer/app/training/job_name.h"
+#include "trainer/app/training/agreement.h"
 #include "trainer/app/training/resume_choice.h"
 #include "trainer/io/checkpoint_directory.h"
-#include "trainer/io/find_checkpoint.h"
+#include "trainer/io/checkpoint_file.h"
+#include "trainer/io/formats/shard_index.h"
 #include "trainer/io/safetensors.h"
-#include "trainer/io/shards/checkpoint_file.h"
-#include "trainer/io/shards/shard_files.h"
-#include "trainer/io/shards/shard_index.h"
-#include "trainer/io/shards/sharded_checkpoint.h"
 #include "trainer/io/torch_file.h"
-#include "trainer/quant/qat_names.h"
+#include "trainer/quant/qat_options.h"
 
 namespace muster::trainer {
 namespace {
@@ -34,14 +30,14 @@ namespace {
 constexpr char kAuto[] = "auto";  // values of --resume
 constexpr char kNone[] = "none";
 constexpr std::size_t kMostReport = 256;      // bytes
-constexpr std::size_t kMostSentences = 4000;  // bytes, of all of a rank's warnings
+constexpr std::size_t kMostSentences = 4000;  // bytes, over all of a rank's warnings
 
-// Puts a fact ahead of a status's sentence.
+// Prefixes a status's sentence.
 absl::Status Prefixed(const std::string& fact, const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat(fact, status.message()));
 }
 
-// A rank's report on its directory, and what the user should know about it.
+// A rank's report on its directory, with warnings for the user.
 struct Survey {
   std::optional<DirectoryReport> report;  // nullopt: this rank is no owner, or reading failed
   absl::Status status;                    // of reading
@@ -80,8 +76,8 @@ std::optional<std::int64_t> StepIn(const std::string& text) {
   return absl::SimpleAtoi(text, &step) ? std::optional(step) : std::nullopt;
 }
 
-// The reports of all ranks, by rank. Sentences of any rank are added to `warnings`, those of others
-// with their rank; where no rank's report came, but an error, that is the result.
+// The reports of all ranks, by rank. Adds all ranks' sentences to `warnings`, those of other ranks
+// with their rank; returns an error if there is no report, but an error.
 absl::StatusOr<std::vector<DirectoryReport>> GatherReports(const CheckpointOwners& owners,
                                                            Group& group,
                                                            std::vector<std::string>* warnings) {
@@ -108,7 +104,7 @@ absl::StatusOr<std::vector<DirectoryReport>> GatherReports(const CheckpointOwner
     if (words.size() < 3) continue;
     reports.push_back({rank, words[2], StepIn(words[0]), StepIn(words[1])});
   }
-  // With a directory that can be read, one that cannot is worth a warning.
+  // If another directory can be read, an unreadable one is only worth a warning.
   const bool any = std::any_of(reports.begin(), reports.end(),
                                [](const DirectoryReport& report) { return report.step; });
   const absl::Status failed = any ? absl::OkStatus() : FirstFailure(mine.status, group);
@@ -116,10 +112,10 @@ absl::StatusOr<std::vector<DirectoryReport>> GatherReports(const CheckpointOwner
   return reports;
 }
 
-// What is resumed from, and whose file that is.
+// The checkpoint to resume from, and the rank that has it.
 struct Source {
   int rank = 0;
-  std::string path;  // as that rank names it; empty: there is none
+  std::string path;  // on that rank; empty: none
 };
 
 absl::StatusOr<Value> FetchFile(const Source& source, Group& group) {
@@ -159,7 +155,7 @@ absl::StatusOr<Value> Fetch(const Source& source, Group& group) {
   return index_text->empty() ? FetchFile(source, group) : FetchShards(source, *index_text, group);
 }
 
-// Chooses among what is in the owners' directories, and fills in `point` but for its checkpoint.
+// Chooses from the owners' directories, and fills in `point` except its checkpoint.
 absl::StatusOr<Source> SearchDirectories(const CheckpointOptions& options, const Environment& env,
                                          const CheckpointOwners& owners, Group& group,
                                          ResumePoint* point) {
@@ -180,7 +176,7 @@ absl::StatusOr<Source> SearchDirectories(const CheckpointOptions& options, const
                                            ", which is not used: it is from an earlier job"));
   }
   if (choice.rank) {
-    // Its owner names it, as the directory may have another name there.
+    // By its owner: the directory may have another path there.
     const auto path =
         FromRank(*choice.rank,
                  owners.directory ? owners.directory->PathOf(choice.step) : std::string(), group);
@@ -195,7 +191,7 @@ absl::StatusOr<Source> SearchDirectories(const CheckpointOptions& options, const
   return Source();
 }
 
-// The checkpoint that --resume names, as rank 0 sees it.
+// The checkpoint named by --resume, as seen by rank 0.
 absl::StatusOr<std::string> GivenPath(const std::string& given, Group& group,
                                       std::vector<std::string>* warnings) {
   using Text = absl::StatusOr<std::string>;
@@ -211,7 +207,7 @@ absl::StatusOr<std::string> GivenPath(const std::string& given, Group& group,
   return path;
 }
 
-// The job that has saved what is in this directory; empty: unknown.
+// The job that saved what is in this directory; empty: unknown.
 std::string MakerOf(const CheckpointDirectory& directory) {
   const auto latest = directory.ReadLatest();
   return latest && latest->step ? latest->job : "";
@@ -234,8 +230,8 @@ absl::StatusOr<ResumePoint> FindResumePoint(const CheckpointOptions& options,
     const auto path = GivenPath(options.resume, group, &point.warnings);
     if (!path.ok()) return Prefixed("resume: ", path.status());
     source.path = *path;
-    // One of the directory of rank 0, which reads it, is not to be written again, for which it
-    // would be taken apart. Others may have another one of that name.
+    // If it is in the directory of rank 0, which reads it, it must not be written again: that would
+    // replace it shard by shard. Other owners may have a different one of that name.
     if (owners.directory && owners.team[0] == 0) {
       point.kept_step = owners.directory->StepAt(source.path);
     }
@@ -263,8 +259,8 @@ absl::StatusOr<ResumePoint> FindResumePoint(const CheckpointOptions& options,
 
 namespace {
 
-// Those of `parameters` that `state` is to have, under its names: not what --qat observes, where it
-// knows nothing of it. That is then observed from the beginning.
+// Those of `parameters` that `state` should contain, under its names: without --qat's observers if
+// it has none. They then start from the beginning.
 std::vector<NamedTensor> TargetsIn(const Value& state, std::vector<NamedTensor> parameters) {
   if (state.dict() == nullptr) return parameters;
   for (const auto& [key, value] : *state.dict()) {

@@ -9,11 +9,11 @@
 #include "absl/status/statusor.h"
 
 #include "trainer/app/options/options.h"
-#include "trainer/app/training/checkpoint_owners.h"
+#include "trainer/app/training/start.h"
 #include "trainer/comm/group.h"
-#include "trainer/io/value.h"
-#include "trainer/named_tensor.h"
-#include "trainer/worker/environment.h"
+#include "trainer/io/state_dict.h"
+#include "trainer/runtime/named_tensor.h"
+#include "trainer/worker/launcher_link.h"
 
 namespace muster::trainer {
 
@@ -23,26 +23,25 @@ struct Resumable {
   Value snapshot;
 };
 
-// What this job starts from.
+// The starting point of this job.
 struct ResumePoint {
   std::optional<Resumable> checkpoint;  // nullopt: the beginning
   std::string job;                      // this job's name, for the checkpoints that it saves
-  // The step of that checkpoint, by its name, if it is one of the directory that this rank writes
-  // into; else nullopt.
+  // That checkpoint's step, by its name, if it is in the directory that this rank writes to; else
+  // nullopt.
   std::optional<std::int64_t> kept_step;
-  bool kept_everywhere = false;  // whether all owners have it there
-  // The job that has saved it, if that is known: whose directory says so has others of its line.
+  bool kept_everywhere = false;  // whether all owners have it
+  // The job that saved it, if known: this is in its directory, which then has others of its line.
   std::string maker;
-  bool searched = false;              // for the newest: nobody named it
+  bool searched = false;              // found by search: the user did not name it
   std::vector<std::string> warnings;  // sentences for the user; the same on every rank
 };
 
-// Finds it according to options.resume. The owners say what is in their directories, all ranks
+// Finds it according to options.resume. The owners report what is in their directories, all ranks
 // choose alike (ChooseCheckpoint), and the rank that has the chosen checkpoint, or rank 0 for a
 // file, reads it and sends it to the others: ranks cannot disagree, whatever is on their own disks.
-// Every rank must call it. All return the same error: kInvalidArgument when the requested
-// checkpoint is missing, or all that there are are damaged; kUnavailable when reading fails. Throws
-// what c10d throws.
+// Every rank must call it. All return the same error: kInvalidArgument if the requested checkpoint
+// is missing, or all are damaged; kUnavailable if reading fails. Throws what c10d throws.
 absl::StatusOr<ResumePoint> FindResumePoint(const CheckpointOptions& options,
                                             const Environment& env, const CheckpointOwners& owners,
                                             Group& group);

@@ -1,16 +1,127 @@
 #include "trainer/app/training/saving.h"
 
 #include <algorithm>
+#include <map>
+#include <string>
 #include <utility>
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 
-#include "trainer/app/training/broadcast.h"
+#include "trainer/app/training/agreement.h"
 #include "trainer/app/training/snapshot.h"
+#include "trainer/io/checkpoint_file.h"
+#include "trainer/io/formats/value_tree.h"
+#include "trainer/io/safetensors.h"
+#include "trainer/io/shard_plan.h"
 
 namespace muster::trainer {
+
+absl::StatusOr<Value> TensorCopies::Copy(const Value& value) {
+  const at::NoGradGuard no_grad;
+  std::map<ElementsKey, at::Tensor> copied;
+  std::size_t used = 0;
+  auto copy = [&](const at::Tensor& tensor, const std::string&) -> absl::StatusOr<Value> {
+    // The code that writes the value reports what is wrong with it.
+    if (!tensor.defined() || tensor.layout() != at::kStrided) return Value(tensor);
+    at::Tensor& same = copied[KeyOfElements(tensor)];
+    if (same.defined()) return Value(same);
+    if (used == buffers_.size()) buffers_.emplace_back();
+    at::Tensor& buffer = buffers_[used++];
+    if (!buffer.defined() || buffer.sizes() != tensor.sizes() ||
+        buffer.scalar_type() != tensor.scalar_type()) {
+      buffer = at::empty(tensor.sizes(), tensor.scalar_type());
+    }
+    buffer.copy_(tensor);
+    same = buffer;
+    return Value(buffer);
+  };
+  absl::StatusOr<Value> copies = MapTensors<at::Tensor>(value, copy, "");
+  buffers_.resize(used);
+  return copies;
+}
+
+CheckpointWriter::CheckpointWriter(CheckpointDirectory directory, std::string job)
+    : directory_(std::move(directory)), job_(std::move(job)) {}
+
+void CheckpointWriter::Start(std::int64_t step, const Value& snapshot,
+                             std::optional<std::int64_t> best) {
+  Wait();
+  if (!status_.ok()) return;
+  absl::StatusOr<Value> copy = copies_.Copy(snapshot);
+  if (!copy.ok()) {
+    status_ = copy.status();
+    return;
+  }
+  writing_ = std::async(std::launch::async, [this, step, best, value = *std::move(copy)] {
+    return directory_.Save(step, value, job_, best).status();
+  });
+}
+
+void CheckpointWriter::StartShard(std::int64_t step, const Value& snapshot, const Share& share,
+                                  std::optional<std::int64_t> best) {
+  Wait();
+  if (!status_.ok()) return;
+  absl::StatusOr<ShardPlan> plan = PlanShards(snapshot, share.shards);
+  if (!plan.ok()) {
+    status_ = absl::Status(
+        plan.status().code(),
+        absl::StrCat("write ", directory_.ShardsPathOf(step), ": ", plan.status().message()));
+    return;
+  }
+  std::vector<NamedTensor> mine = std::move(plan->tensors[static_cast<std::size_t>(share.shard)]);
+  Value::List tensors;
+  for (const NamedTensor& named : mine) tensors.emplace_back(named.tensor);
+  const absl::StatusOr<Value> copies = copies_.Copy(Value(std::move(tensors)));
+  if (!copies.ok()) {
+    status_ = copies.status();
+    return;
+  }
+  for (std::size_t i = 0; i < mine.size(); ++i) mine[i].tensor = *(*copies->list())[i].tensor();
+  sharded_ = {step, best, std::move(plan->index), {}};
+  writing_ = std::async(std::launch::async, [this, share, tensors = std::move(mine)] {
+    const absl::StatusOr<FileFacts> written =
+        WriteShard(directory_.ShardsPathOf(sharded_.step), share.shard, share.shards, tensors);
+    if (written.ok()) sharded_.written = *written;
+    return written.status();
+  });
+}
+
+absl::StatusOr<FileFacts> CheckpointWriter::shard() const {
+  if (!status_.ok()) return status_;
+  return sharded_.written;
+}
+
+void CheckpointWriter::StartIndex(const std::vector<FileFacts>& files) {
+  Wait();
+  if (!status_.ok()) return;
+  sharded_.index.files = files;
+  writing_ = std::async(std::launch::async, [this] {
+    return directory_.SaveIndex(sharded_.step, sharded_.index, job_, sharded_.best).status();
+  });
+}
+
+void CheckpointWriter::StartBest(std::int64_t step) {
+  Wait();
+  if (!status_.ok()) return;
+  writing_ = std::async(std::launch::async, [this, step] { return directory_.MarkBest(step); });
+}
+
+bool CheckpointWriter::WaitFor(std::chrono::milliseconds most) {
+  if (!writing_.valid()) return true;
+  if (writing_.wait_for(most) != std::future_status::ready) return false;
+  status_.Update(writing_.get());
+  return true;
+}
+
+void CheckpointWriter::Wait() {
+  if (writing_.valid()) status_.Update(writing_.get());
+}
+
 namespace {
 
 constexpr std::size_t kMostShardFacts = 64;
@@ -45,8 +156,8 @@ Saver::Saver(const Job& job, StartPoint&& start)
   if (start.kept_everywhere) saved_step_ = start.state.step;
 }
 
-// Whether this rank writes a shard of the checkpoint of `step`. A team does not that has resumed
-// from it: it would take what may be the only copy apart, to write the same again.
+// Whether this rank writes a shard of the checkpoint of `step`. Not if its team has resumed from
+// it: it would destroy what may be the only copy, to write the same again.
 bool Saver::WritesShard(std::int64_t step) const {
   return writer_ && kept_step_ != step;
 }
@@ -68,7 +179,7 @@ absl::Status Saver::Save(Strategy& strategy, const TrainState& state, double lr)
   if (!saves()) return absl::OkStatus();
   if (saved_step_ == state.step) {
     if (!job_.options.checkpoint.keep_best) return absl::OkStatus();
-    // A test since then may have found that it is the best.
+    // A later test may have found that it is the best.
     const absl::Status written = Finish(state.step);
     if (written.ok() && IsOwner()) writer_->StartBest(state.best.step);
     return written;

@@ -1,25 +1,179 @@
 #include "trainer/app/training/start.h"
 
+#include <fcntl.h>
+#include <limits.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <future>
+#include <memory>
+#include <string>
+#include <thread>
 #include <utility>
+#include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 
-#include "trainer/app/options/config_file.h"
-#include "trainer/app/training/batch.h"
-#include "trainer/app/training/broadcast.h"
+#include "trainer/app/options/settings.h"
+#include "trainer/app/training/agreement.h"
 #include "trainer/app/training/resume.h"
 #include "trainer/app/training/snapshot.h"
-#include "trainer/io/durable_file.h"
+#include "trainer/app/training/train_state.h"
+#include "trainer/io/formats/files.h"
 
 namespace muster::trainer {
+namespace {
+
+constexpr std::size_t kMostSign = 64;
+constexpr std::size_t kMostRank = 16;
+
+// The directory of a rank that may become an owner; nullopt for other ranks.
+absl::StatusOr<std::optional<CheckpointDirectory>> OpenOwn(const CheckpointOptions& options,
+                                                           bool candidate) {
+  if (!candidate || options.directory.empty()) return std::nullopt;
+  absl::StatusOr<CheckpointDirectory> opened =
+      CheckpointDirectory::Open(options.directory, options.keep);
+  if (!opened.ok()) return opened.status();
+  return *std::move(opened);
+}
+
+}  // namespace
+
+absl::StatusOr<CheckpointOwners> FindCheckpointOwners(const CheckpointOptions& options,
+                                                      int local_rank, Group& group) {
+  const bool all_write = options.format == CheckpointFormat::kShards;
+  auto directory = OpenOwn(options, all_write || local_rank == 0 || group.rank() == 0);
+  absl::StatusOr<std::string> sign = std::string();
+  if (!directory.ok()) sign = directory.status();
+  if (directory.ok() && *directory) sign = (*directory)->LeaveSign();
+  // After this, all signs have been written.
+  const auto signs = FromAll(sign, kMostSign, group);
+
+  // The lowest rank with the same directory, possibly this one.
+  int lowest = -1;
+  for (int rank = 0; signs.ok() && *directory && lowest < 0; ++rank) {
+    const std::string& other = (*signs)[static_cast<std::size_t>(rank)];
+    if (!other.empty() && (*directory)->HasSign(other)) lowest = rank;
+  }
+  // After this, all ranks have looked.
+  const std::vector<std::string> found = group.Gather(absl::StrCat(lowest), kMostRank);
+  if (directory.ok() && *directory && sign.ok()) (*directory)->RemoveSign(*sign);
+  if (!signs.ok()) return signs.status();
+
+  CheckpointOwners owners;
+  const bool writes = lowest == group.rank() || (all_write && lowest >= 0);
+  for (int rank = 0; rank < group.size(); ++rank) {
+    const std::string& owner = found[static_cast<std::size_t>(rank)];
+    if (owner == absl::StrCat(rank)) owners.ranks.push_back(rank);
+    const bool together = all_write ? owner == absl::StrCat(lowest) : rank == group.rank();
+    if (writes && together) owners.team.push_back(rank);
+  }
+  if (writes) owners.directory = *std::move(directory);
+  return owners;
+}
+
+namespace {
+
+constexpr std::chrono::seconds kTimeToEnd(5);
+
+// Identifies this boot of this machine, also within its containers.
+std::string ThisMachine() {
+  std::string id;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> id;
+  return id;
+}
+
+std::string HostName() {
+  char name[HOST_NAME_MAX + 1] = {};
+  return gethostname(name, sizeof name) == 0 ? name : "unknown";
+}
+
+// 0, or errno. `command` is F_SETLK, or F_SETLKW to wait.
+int Lock(int fd, int command) {
+  struct flock whole = {};
+  whole.l_type = F_WRLCK;
+  whole.l_whence = SEEK_SET;
+  int error = 0;
+  do {
+    error = fcntl(fd, command, &whole) == 0 ? 0 : errno;
+  } while (error == EINTR);
+  return error;
+}
+
+// Like a waiting Lock(), with a time limit: EAGAIN after it. Then a thread is still waiting, and
+// `fd` has to stay open.
+int LockSoon(int fd) {
+  auto result = std::make_shared<std::promise<int>>();
+  std::future<int> locked = result->get_future();
+  std::thread([fd, result] { result->set_value(Lock(fd, F_SETLKW)); }).detach();
+  return locked.wait_for(kTimeToEnd) == std::future_status::ready ? locked.get() : EAGAIN;
+}
+
+// The holder of a lock, from its file.
+struct Holder {
+  std::string pid = "unknown";
+  std::string host = "unknown";
+  std::string machine;
+};
+
+Holder ReadHolder(int fd) {
+  char text[512] = {};
+  const ssize_t count = pread(fd, text, sizeof(text) - 1, 0);
+  text[std::max<ssize_t>(count, 0)] = '\0';
+  const std::vector<std::string> words = absl::StrSplit(text, absl::ByAnyChar(" \n"));
+  if (words.size() < 3) return {};
+  return {words[0], words[1], words[2]};
+}
+
+// If writing fails, only another run's message lacks it.
+void WriteHolder(int fd) {
+  const std::string text = absl::StrCat(getpid(), " ", HostName(), " ", ThisMachine(), "\n");
+  if (ftruncate(fd, 0) == 0) static_cast<void>(!pwrite(fd, text.data(), text.size(), 0));
+}
+
+}  // namespace
+
+absl::StatusOr<DirectoryLock> DirectoryLock::Take(const std::string& directory) {
+  DirectoryLock lock;
+  const std::string path = absl::StrCat(directory, "/.lock");
+  base::UniqueFd file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  if (!file.valid()) return lock;
+  int error = Lock(file.get(), F_SETLK);
+  if (error == EAGAIN || error == EACCES) {
+    const Holder holder = ReadHolder(file.get());
+    if (!holder.machine.empty() && holder.machine != ThisMachine()) {
+      lock.warning_ =
+          absl::StrCat(directory, " is also in use by process ", holder.pid, " on host ",
+                       holder.host, ", unless that host is gone; two runs need a directory each");
+      return lock;
+    }
+    error = LockSoon(file.get());
+    if (error == EAGAIN) {
+      static_cast<void>(file.release());
+      return absl::InvalidArgumentError(absl::StrCat(
+          "use the checkpoint directory ", directory, ": process ", holder.pid, " on host ",
+          holder.host, " is using it; give each run a directory of its own, or end that process"));
+    }
+  }
+  if (error != 0) return lock;
+  WriteHolder(file.get());
+  lock.file_ = std::move(file);
+  return lock;
+}
+
 namespace {
 
 BatchRequest BatchWanted(const Job& job, const Strategy& strategy) {
   return {job.options.batch_size, strategy.place().parts, job.options.checkpoint.on_resize};
 }
 
-// Writes the options beside the checkpoints, for whoever wants such a run again.
+// Writes the options next to the checkpoints, for repeating the run.
 absl::Status WriteConfig(const Options& options) {
   const auto file = DurableFile::Create(absl::StrCat(options.checkpoint.directory, "/config.toml"),
                                         Folder::kOfCheckpoints);
@@ -32,7 +186,7 @@ bool IsOwner(const Job& job, const CheckpointOwners& owners) {
   return owners.directory && owners.team[0] == job.env.rank;
 }
 
-// Of this rank's directory; nullopt unless it is the owner.
+// On this rank's directory; nullopt unless it is the owner.
 absl::StatusOr<std::optional<DirectoryLock>> TakeLock(const Job& job,
                                                       const CheckpointOwners& owners) {
   std::optional<DirectoryLock> lock;
@@ -50,7 +204,7 @@ absl::StatusOr<std::optional<DirectoryLock>> TakeLock(const Job& job,
   return lock;
 }
 
-// OK when a checkpoint of the directory is of the step that its name says: it is found by that.
+// OK if a checkpoint in the directory is of the step in its name, by which it is found.
 absl::Status CheckName(const ResumePoint& point, const StartPoint& start) {
   if (!point.checkpoint || !start.kept_step || *start.kept_step == start.state.step) {
     return absl::OkStatus();
@@ -70,9 +224,9 @@ std::string StrangersSentence(const std::vector<std::int64_t>& steps, const Job&
                       "; this run writes over those of its own steps, and leaves the others alone");
 }
 
-// The checkpoints of the directory that are of another training than this run's. Where it goes on
-// with a training of which this directory has a part, though perhaps not the last step, that part
-// is the run's own.
+// The checkpoints in the directory that belong to another training than this run's. If it continues
+// a training of which this directory has some checkpoints, though perhaps not the last one, those
+// are the run's own.
 std::vector<std::int64_t> StrangersHere(const CheckpointDirectory& directory,
                                         const CheckpointDirectory::Latest& before,
                                         const ResumePoint& point, const StartPoint& start) {

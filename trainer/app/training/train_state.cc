@@ -1,5 +1,6 @@
 #include "trainer/app/training/train_state.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -9,7 +10,7 @@
 namespace muster::trainer {
 namespace {
 
-// Far more than anything trains with, and no sum of a few overflows.
+// Far above any real batch, and small enough that sums do not overflow.
 constexpr std::int64_t kLargestBatch = std::int64_t{1} << 48;
 
 Value LossSumValue(const LossSum& sum) {
@@ -19,7 +20,7 @@ Value LossSumValue(const LossSum& sum) {
   return dict;
 }
 
-// Reads entries of one dict, and keeps the first complaint.
+// Reads the entries of one dict, and keeps the first error.
 class Reader {
  public:
   explicit Reader(const Value& value) : value_(value) {}
@@ -71,7 +72,7 @@ Value TrainStateValue(const TrainState& state) {
   dict.Set("position", state.position);
   dict.Set("epoch_loss", LossSumValue(state.epoch_loss));
   dict.Set("report_loss", LossSumValue(state.report_loss));
-  // Python's integers have no sign bit of their own, ours do: the bits stay.
+  // Python's integers have no fixed sign bit, ours do: keeps the bits.
   dict.Set("seed", static_cast<std::int64_t>(state.seed));
   dict.Set("dataset_size", state.dataset_size);
   dict.Set("batch_size", state.batch_size);
@@ -109,6 +110,41 @@ absl::StatusOr<TrainState> ReadTrainState(const Value& value) {
     return absl::InvalidArgumentError("its sampler's state contradicts itself");
   }
   return state;
+}
+
+namespace {
+
+std::int64_t LargestShare(std::int64_t batch_size, int parts) {
+  return (batch_size + parts - 1) / parts;
+}
+
+}  // namespace
+
+absl::Status BeginBatch(const BatchRequest& request, TrainState* state) {
+  absl::Status status = CheckBatchSize(request.batch_size, request.parts);
+  if (!status.ok()) return status;
+  state->batch_size = request.batch_size;
+  state->parts = request.parts;
+  state->asked_batch_size = request.batch_size;
+  state->asked_share = LargestShare(request.batch_size, request.parts);
+  return absl::OkStatus();
+}
+
+absl::Status ResumeBatch(const BatchRequest& request, TrainState* state) {
+  if (state->asked_share == 0) {
+    // The checkpoint is of an older version: assume that the batch in use had been requested.
+    state->asked_batch_size = request.batch_size;
+    state->asked_share = LargestShare(state->batch_size, state->parts);
+  }
+  if (request.batch_size != state->asked_batch_size) return BeginBatch(request, state);
+  if (request.parts != state->parts && request.on_resize == OnResize::kScaleBatch) {
+    state->batch_size = state->asked_share * request.parts;
+    // The request, if the world size is the same as then: not all ranks had the largest share.
+    const bool whole = LargestShare(state->asked_batch_size, request.parts) == state->asked_share;
+    if (whole) state->batch_size = std::min(state->batch_size, state->asked_batch_size);
+  }
+  state->parts = request.parts;
+  return absl::OkStatus();
 }
 
 }  // namespace muster::trainer

@@ -16,104 +16,31 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 
-#include "trainer/app/reports/peak_memory.h"
-#include "trainer/app/training/broadcast.h"
+#include "trainer/app/training/agreement.h"
 #include "trainer/app/training/epoch.h"
 #include "trainer/app/training/evaluation.h"
-#include "trainer/app/training/finiteness.h"
+#include "trainer/app/training/loop.h"
+#include "trainer/app/training/reports.h"
 #include "trainer/app/training/saving.h"
 #include "trainer/compat/gpu_facts.h"
 #include "trainer/compat/gpu_memory.h"
 #include "trainer/io/safetensors.h"
 #include "trainer/io/state_dict.h"
 #include "trainer/io/torch_file.h"
-#include "trainer/telemetry/gpu_peak.h"
-#include "trainer/worker/failure.h"
-#include "trainer/worker/stop_signal.h"
+#include "trainer/runtime/failure.h"
+#include "trainer/runtime/flop_counter.h"
+#include "trainer/worker/launcher_link.h"
 
 namespace muster::trainer {
 namespace {
 
 constexpr std::size_t kMostStateDigits = 48;  // of two numbers
 
-// What the model is measured to be.
-struct Measured {
-  Evaluation evaluation;
-  std::optional<Evaluation> converted;  // of what it converts to, if it does
-};
-
 // What the training came to.
 struct Outcome {
   bool stopped = false;
-  std::optional<Measured> measured;  // the last one
+  std::optional<TestResult> measured;  // the last one
 };
-
-// "test accuracy 84.10 %, ", and the same of what the model converts to.
-std::string MetricsText(const Measured& measured) {
-  std::string text;
-  for (const MetricValue& metric : measured.evaluation.metrics) {
-    absl::StrAppend(&text, "test ", metric.name, " ", ValueText(metric), ", ");
-  }
-  if (!measured.converted) return text;
-  for (const MetricValue& metric : measured.converted->metrics) {
-    absl::StrAppend(&text, "int8 ", metric.name, " ", ValueText(metric), ", ");
-  }
-  return text;
-}
-
-// On rank 0.
-void Tell(Loop& loop, const Measured& measured) {
-  const Job& job = loop.job;
-  const Evaluation& evaluation = measured.evaluation;
-  Scalars scalars = {.step = loop.state.step,
-                     .unix_seconds = UnixSeconds(),
-                     .values = {{"test/loss", evaluation.loss}}};
-  for (const MetricValue& metric : evaluation.metrics) {
-    scalars.values.emplace_back(absl::StrCat("test/", metric.name), *metric.value);
-  }
-  if (measured.converted) {
-    scalars.values.emplace_back("test/int8_loss", measured.converted->loss);
-    for (const MetricValue& metric : measured.converted->metrics) {
-      scalars.values.emplace_back(absl::StrCat("test/int8_", metric.name), *metric.value);
-    }
-  }
-  loop.reporter->Report(scalars);
-  if (job.options.epochs > 1) {
-    job.progress.Say(
-        absl::StrFormat("epoch %d/%d: %stest loss %.4f",
-                        std::min<std::int64_t>(loop.state.epoch + 1, job.options.epochs),
-                        job.options.epochs, MetricsText(measured), evaluation.loss));
-  }
-}
-
-// Measures and tells. nullopt when a rank was told to stop meanwhile.
-absl::StatusOr<std::optional<Measured>> Measure(Loop& loop) {
-  const Job& job = loop.job;
-  loop.strategy.Settle();
-  const EmaInPlace averaged = loop.strategy.Averaged();
-  const auto on_batch = [&loop] {
-    loop.job.beats.Send(loop.state.step);  // no step, but progress
-    return StopSignal() != 0;
-  };
-  const auto evaluate = [&](const std::function<BatchSums(const LoadedBatch&)>& measure) {
-    return Evaluate(job.data.test, job.options, loop.strategy.place(), job.group(), measure,
-                    on_batch);
-  };
-  Measured measured;
-  auto evaluation =
-      evaluate([&loop](const LoadedBatch& batch) { return loop.strategy.Evaluate(batch); });
-  if (!evaluation.ok()) return evaluation.status();
-  if (!evaluation->has_value()) return std::nullopt;
-  measured.evaluation = **std::move(evaluation);
-  if (const auto converted = loop.strategy.Converted()) {
-    auto of_converted = evaluate(converted);
-    if (!of_converted.ok()) return of_converted.status();
-    if (!of_converted->has_value()) return std::nullopt;
-    measured.converted = *std::move(of_converted);
-  }
-  if (job.leads()) Tell(loop, measured);
-  return measured;
-}
 
 // The signal that the ranks stop for: some may not have got one, and some another one.
 int SharedStopSignal(Loop& loop) {
@@ -125,12 +52,12 @@ int SharedStopSignal(Loop& loop) {
   return kStopSignals[first - heard.begin()];
 }
 
-// All epochs that are left.
+// All remaining epochs.
 absl::StatusOr<Outcome> TrainAll(Loop& loop) {
   const Job& job = loop.job;
   Outcome outcome;
   bool measured = false;
-  // Owners that lack what the others have resumed from.
+  // For owners that lack the checkpoint that the others resumed from.
   const absl::Status kept = SaveCheckpoint(loop);
   if (!kept.ok()) return kept;
   while (loop.state.epoch < job.options.epochs && !loop.limit_reached() && !loop.stalled()) {
@@ -140,11 +67,11 @@ absl::StatusOr<Outcome> TrainAll(Loop& loop) {
     const absl::StatusOr<bool> fit = FitToKeep(loop);
     if (!fit.ok()) return fit.status();
     if (!outcome.stopped && job.options.evaluate) {
-      // A test takes long, and shards are no checkpoint before they have an index.
+      // A test takes long, and shards without an index are not a checkpoint.
       const absl::Status indexed =
           loop.saver.in_shards() ? loop.saver.Finish(loop.state.step) : absl::OkStatus();
       if (!indexed.ok()) return indexed;
-      const auto found = Measure(loop);
+      const auto found = RunTest(loop);
       if (!found.ok()) return found.status();
       outcome.stopped = !found->has_value();
       if (!outcome.stopped) {
@@ -153,7 +80,7 @@ absl::StatusOr<Outcome> TrainAll(Loop& loop) {
       }
       measured = true;
     }
-    // An epoch whose test was broken off is not over: the run that goes on measures it again.
+    // An epoch whose test was interrupted is not over: the resumed run measures it again.
     if (*end == EpochEnd::kWhole && !outcome.stopped) {
       ++loop.state.epoch;
       loop.state.position = 0;
@@ -167,9 +94,9 @@ absl::StatusOr<Outcome> TrainAll(Loop& loop) {
         "stopped early after epoch %d: no test in a row of %d was better than %.4f, after step %d",
         loop.state.epoch, loop.state.best.tests_since, loop.state.best.loss, loop.state.best.step));
   }
-  // A run that found nothing left to train still says how good its model is.
+  // A run with nothing left to train still reports its model's quality.
   if (job.options.evaluate && !measured) {
-    const auto found = Measure(loop);
+    const auto found = RunTest(loop);
     if (!found.ok()) return found.status();
     outcome.stopped = !found->has_value();
     if (!outcome.stopped) outcome.measured = *found;
@@ -177,7 +104,7 @@ absl::StatusOr<Outcome> TrainAll(Loop& loop) {
   return outcome;
 }
 
-// The parameters, where other programs find them. On rank 0.
+// Writes the parameters for other programs. On rank 0.
 absl::Status WriteModel(const Job& job, const std::vector<NamedTensor>& tensors) {
   absl::Status status;
   if (!job.options.checkpoint.final_path.empty()) {
@@ -190,20 +117,19 @@ absl::Status WriteModel(const Job& job, const std::vector<NamedTensor>& tensors)
   return status;
 }
 
-// Whether rank 0 does, whose paths the others do not know.
+// Whether rank 0 does; only rank 0 knows its paths.
 bool WritesModel(const Job& job) {
   const CheckpointOptions& options = job.options.checkpoint;
   const bool writes = !options.final_path.empty() || !options.export_path.empty();
   return job.group().Sum({job.leads() && writes ? 1.0 : 0.0})[0] > 0;
 }
 
-void SayProfile(Loop& loop) {
+void SayProfile(Loop& loop, const std::optional<DdpTimings>& timings) {
   const Job& job = loop.job;
   loop.trace.phases().Enter(Phase::kOther);
   const std::int64_t steps = std::max<std::int64_t>(1, loop.state.step - loop.resumed_step);
   job.progress.Say(FormatPhases(loop.trace.phases().clock(), steps));
   for (const std::string& line : loop.strategy.ProfileLines()) job.progress.Say(line);
-  const std::optional<DdpTimings> timings = loop.strategy.timings();
   if (!timings) return;
   job.progress.Say(absl::StrFormat(
       "DDP, ms of a step: forward %.3f, backward %.3f, communication %.3f (%.3f of it within "
@@ -212,7 +138,7 @@ void SayProfile(Loop& loop) {
       timings->bucket_bytes.size()));
 }
 
-Summary Summarize(const Loop& loop, const Outcome& outcome) {
+Summary Summarize(const Loop& loop, const Outcome& outcome, const StrategyReport& report) {
   const Job& job = loop.job;
   Summary summary;
   summary.world_size = job.env.world_size;
@@ -244,12 +170,12 @@ Summary Summarize(const Loop& loop, const Outcome& outcome) {
       summary.samples_per_second * static_cast<double>(job.data.train->shape().context);
   summary.peak_memory_bytes = PeakResidentBytes();
   summary.peak_gpu_bytes = compat::PeakReservedBytes(job.world.device());
-  const Traffic traffic = loop.strategy.traffic();
+  const Traffic& traffic = report.traffic;
   summary.formula_bytes_per_step = traffic.PerStep(traffic.formula_bytes);
   if (traffic.counted_bytes) {
     summary.counted_bytes_per_step = traffic.PerStep(*traffic.counted_bytes);
   }
-  for (const auto& [dimension, sent] : loop.strategy.TrafficByDimension()) {
+  for (const auto& [dimension, sent] : report.traffic_by_dimension) {
     summary.bytes_by_dimension.emplace_back(
         dimension, sent.PerStep(sent.counted_bytes.value_or(sent.formula_bytes)));
   }
@@ -260,8 +186,8 @@ Summary Summarize(const Loop& loop, const Outcome& outcome) {
   return summary;
 }
 
-// Replaces what rank 0 has sent by the mean of all ranks: the ends of a pipeline send less than
-// those in between, and a master that drives one sends more.
+// Replaces rank 0's traffic by the mean of all ranks: the ends of a pipeline send less than the
+// middle, and a master that drives one sends more.
 void AverageTraffic(Group& group, Summary& summary) {
   std::vector<double> sent = {summary.formula_bytes_per_step,
                               summary.counted_bytes_per_step.value_or(0),
@@ -276,7 +202,7 @@ void AverageTraffic(Group& group, Summary& summary) {
   }
 }
 
-// How much arithmetic a step has, and how fast ranks go through it.
+// How much arithmetic a step has, and how fast the ranks do it.
 void MeasureArithmetic(const Loop& loop, Summary& summary) {
   const Job& job = loop.job;
   const double flops = job.group().Sum({static_cast<double>(loop.totals.counted_flops)})[0];
@@ -296,11 +222,11 @@ void MeasureArithmetic(const Loop& loop, Summary& summary) {
 }
 
 // What only all ranks together know. Every rank calls it.
-void AddFromAllRanks(Loop& loop, Summary& summary) {
+void AddFromAllRanks(const Loop& loop, const StrategyReport& report, Summary& summary) {
   Group& group = loop.job.group();
   AverageTraffic(group, summary);
   MeasureArithmetic(loop, summary);
-  const StateMemory mine = loop.strategy.state_memory();
+  const StateMemory& mine = report.memory;
   for (const std::string& text :
        group.Gather(absl::StrCat(mine.counted, " ", mine.formula), kMostStateDigits)) {
     const std::vector<std::string> words = absl::StrSplit(text, ' ');
@@ -313,20 +239,20 @@ void AddFromAllRanks(Loop& loop, Summary& summary) {
     summary.state_bytes = counted;
     summary.state_formula_bytes = formula;
   }
-  const auto wait = loop.strategy.pipeline_wait();
-  if (!wait) return;  // on all ranks
+  const auto& wait = report.pipeline_wait;
+  if (!wait) return;
   const std::vector<double> sums = group.Sum({wait->waited_ms, wait->step_ms});
   if (sums[1] > 0) summary.bubble = sums[0] / sums[1];
   summary.bubble_theory = wait->theory;
 }
 
 // The last line of the metrics: what whoever compares runs reads.
-absl::Status ReportSummary(Loop& loop, const Summary& summary) {
+absl::Status ReportSummary(Loop& loop, const Summary& summary, std::int64_t parameter_bytes) {
   Scalars scalars = {.step = loop.state.step, .unix_seconds = UnixSeconds(), .values = {}};
   scalars.values = {{"summary/train_loss", summary.train_loss},
                     {"summary/samples_per_second", summary.samples_per_second},
                     {"summary/formula_bytes_per_step", summary.formula_bytes_per_step},
-                    {"summary/model_bytes", static_cast<double>(loop.strategy.parameter_bytes())}};
+                    {"summary/model_bytes", static_cast<double>(parameter_bytes)}};
   for (const auto& [dimension, bytes] : summary.bytes_by_dimension) {
     scalars.values.emplace_back(absl::StrCat("summary/", dimension, "_bytes_per_step"), bytes);
   }
@@ -358,14 +284,16 @@ absl::StatusOr<Summary> TrainAndWrite(Loop& loop) {
   absl::Status status = loop.saver.Finish(loop.state.step);
   if (!status.ok()) return status;
   if (!outcome->stopped) loop.strategy.Settle();
-  Summary summary = Summarize(loop, *outcome);
+  const StrategyReport report = loop.strategy.Report();
+  Summary summary = Summarize(loop, *outcome, report);
   if (outcome->stopped) summary.stop_signal = SharedStopSignal(loop);
-  if (!outcome->stopped) AddFromAllRanks(loop, summary);
+  if (!outcome->stopped) AddFromAllRanks(loop, report, summary);
   if (!job.options.report.trace.empty()) status = loop.trace.Write(job);
   if (status.ok() && job.leads()) {
-    if (job.options.report.profile) SayProfile(loop);
+    if (job.options.report.profile) SayProfile(loop, report.timings);
     // A run that was stopped is not over.
-    status = outcome->stopped ? loop.reporter->Flush() : ReportSummary(loop, summary);
+    status = outcome->stopped ? loop.reporter->Flush()
+                              : ReportSummary(loop, summary, report.parameter_bytes);
   }
   if (!status.ok()) return status;
   std::vector<NamedTensor> whole;
@@ -377,7 +305,7 @@ absl::StatusOr<Summary> TrainAndWrite(Loop& loop) {
   AwaitAll(job, loop.state.step, [&writing](std::chrono::milliseconds most) {
     return !writing.valid() || writing.wait_for(most) == std::future_status::ready;
   });
-  // Nobody reports success before the files are there, and rank 0, which may serve the store,
+  // No rank reports success before the files are complete, and rank 0, which may serve the store,
   // leaves with the others.
   status = FirstFailure(writing.valid() ? writing.get() : absl::OkStatus(), job.group());
   if (!status.ok()) return status;
@@ -395,7 +323,7 @@ absl::StatusOr<Summary> Train(Loop& loop) {
   try {
     summary = TrainAndWrite(loop);
   } catch (const std::exception& error) {
-    // Gloo's words for a connection that ended; they name an address that means nothing to anybody.
+    // Gloo's text for a closed connection; it contains an address that means nothing to users.
     const bool lost = absl::StrContains(error.what(), "by peer");
     const std::string where = loop.job.world.WhereRanksAre();
     summary = FailureOf(absl::StrCat(attempt(), lost ? ": another rank is gone" : "",
@@ -404,7 +332,7 @@ absl::StatusOr<Summary> Train(Loop& loop) {
   } catch (...) {
     summary = FailureNow(attempt());
   }
-  // What is being written when something fails is what the next run resumes from.
+  // The next run resumes from what is being written during a failure.
   loop.saver.Wait();
   return summary;
 }

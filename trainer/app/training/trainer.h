@@ -3,20 +3,19 @@
 
 #include "absl/status/statusor.h"
 
-#include "trainer/app/reports/summary.h"
 #include "trainer/app/training/loop.h"
+#include "trainer/app/training/reports.h"
 
 namespace muster::trainer {
 
 // Trains with the other ranks of loop.job.group(), evaluates, and writes the requested files.
-// Returns when every rank is done, or when one was told to stop; Summary::stopped is then set, and
+// Returns when every rank is done, or when one was told to stop; then Summary::stopped is set, and
 // a checkpoint is saved if there is a directory for it. The same options and seed give the same
 // losses for any number of ranks, up to rounding: every step uses the same samples and the gradient
 // of their mean loss. Call it once.
 //
-// kUnavailable when a peer is lost (with the step) or a file cannot be written, kInvalidArgument
-// when the user has to change something; the group cannot be used any more after an error. Throws
-// nothing.
+// kUnavailable if a peer is lost (with the step) or a file cannot be written, kInvalidArgument if
+// the user has to change something; after an error the group must not be used. Throws nothing.
 absl::StatusOr<Summary> Train(Loop& loop);
 
 }  // namespace muster::trainer

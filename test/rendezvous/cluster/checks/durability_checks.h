@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "rendezvous/core/directive.h"
-#include "rendezvous/core/record.h"
+#include "rendezvous/core/values/messages.h"
+#include "rendezvous/core/values/record.h"
 #include "test/rendezvous/cluster/checks/violations.h"
 #include "test/rendezvous/cluster/disk.h"
 

@@ -62,6 +62,9 @@ enum class Incident {
   kGraceKept,
   kLeftInPeace,
   kRestart,
+  kRoundShrank,
+  kRoundGrew,
+  kRankKept,
   kSpare,
   kMayLeave,
   kHasToStay,
@@ -101,7 +104,7 @@ enum class Incident {
   kBatchWithoutSpace,
   kDeathToldToTheNext,
 };
-inline constexpr std::array<std::string_view, 87> kIncidentNames = {
+inline constexpr std::array<std::string_view, 90> kIncidentNames = {
     "partition",
     "one-way loss up",
     "one-way loss down",
@@ -153,6 +156,9 @@ inline constexpr std::array<std::string_view, 87> kIncidentNames = {
     "grace kept when the rendezvous is gone",
     "job whose nodes are left in peace",
     "restart",
+    "round with fewer nodes than the one before",
+    "round with more nodes than the one before",
+    "rank kept",
     "spare",
     "drained node may leave",
     "drained node has to stay",

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "rendezvous/core/types.h"
+#include "rendezvous/core/values/types.h"
 #include "test/rendezvous/cluster/checks/violations.h"
 
 namespace muster::rendezvous {

@@ -7,8 +7,8 @@
 #include <string>
 #include <utility>
 
-#include "rendezvous/core/directive.h"
-#include "rendezvous/core/types.h"
+#include "rendezvous/core/values/messages.h"
+#include "rendezvous/core/values/types.h"
 #include "test/rendezvous/cluster/checks/incidents.h"
 #include "test/rendezvous/cluster/checks/violations.h"
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "rendezvous/core/types.h"
+#include "rendezvous/core/values/types.h"
 #include "test/rendezvous/cluster/checks/violations.h"
 #include "test/rendezvous/cluster/message.h"
 

@@ -14,9 +14,9 @@
 #include "absl/strings/str_split.h"
 
 #include "test/support/temp_dir.h"
-#include "test/trainer/app/ranks.h"
+#include "test/trainer/ranks.h"
+#include "trainer/io/state_dict.h"
 #include "trainer/io/torch_file.h"
-#include "trainer/io/value.h"
 
 namespace muster::trainer {
 namespace {
@@ -30,7 +30,7 @@ Words SplitWords(const std::string& text) {
 
 class MeshTest : public testing::Test {
  protected:
-  // A training with whatever has a state: a schedule, clipping, averages, decay of some parameters.
+  // A training with everything stateful: a schedule, clipping, averages, decay of some parameters.
   Words Training(const std::string& name, const std::string& flags, int steps = 8) const {
     Words words = SplitWords(
         "--dataset generated --model gpt --layers 4 --heads 4 --width 16 --context 8 "
@@ -50,7 +50,7 @@ class MeshTest : public testing::Test {
   std::string Loss(const std::string& name) const { return dir_.Path(name + ".loss"); }
   std::string Weights(const std::string& name) const { return dir_.Path(name + ".pt"); }
 
-  // The largest difference of any weight.
+  // The largest difference in any weight.
   double Difference(const std::string& a, const std::string& b) const {
     const Value first = ReadTorchFile(Weights(a)).value();
     const Value second = ReadTorchFile(Weights(b)).value();
@@ -129,7 +129,7 @@ std::vector<double> LossesIn(const std::string& path) {
   return losses;
 }
 
-// Rounding grows from step to step, but within 40 of them nobody could see it in a curve.
+// Rounding errors grow, but within 40 steps they stay invisible in a curve.
 TEST_F(MeshTest, CurvesInFloat32StayTogether) {
   const auto train = [this](const std::string& name, const std::string& flags, int ranks) {
     TrainOk(SplitWords(absl::StrCat(
@@ -174,7 +174,7 @@ TEST_F(MeshTest, TheTableAtTheStartForetellsWhatIsSent) {
                  {4, "--mesh dp=2,tp=2 --zero 3 --sequence-parallel", 2},
                  {2, "--zero 3 --mesh dp=2"},
                  {2, "--mesh pp=2 --pipeline-driver rpc"},
-                 // The summary told what rank 0 sends, half as much again as the mean.
+                 // The summary showed what rank 0 sends, half as much again as the mean.
                  {4, "--mesh pp=4 --pipeline-driver rpc"},
                  {4, "--mesh pp=4"}};
   for (const auto& [ranks, flags, dimensions] : kMeshes) {
@@ -231,8 +231,8 @@ TEST_F(MeshTest, RanksThatShareAParameterKeepItEqual) {
       << refused.errors();
 }
 
-// The batch is smaller at the end of an epoch, and no rank may wait for a micro-batch that is not
-// there.
+// The batch is smaller at the end of an epoch, and no rank may wait for a micro-batch that does not
+// exist.
 TEST_F(MeshTest, UnevenBatchesAtTheEndOfAnEpoch) {
   const std::string uneven =
       "--batch-size 60 --epochs 2 --max-steps 10000 --model mlp --no-eval "
@@ -255,7 +255,7 @@ TEST_F(MeshTest, UnevenBatchesAtTheEndOfAnEpoch) {
 }
 
 TEST_F(MeshTest, CheckpointsGoFromAnyMeshToAnyOther) {
-  // The cosine would end with each of these runs.
+  // A cosine schedule would end with each of these runs.
   const std::string constant = " --schedule constant";
   TrainOk(Training("alone", constant, 16));
   const struct {
@@ -284,7 +284,7 @@ TEST_F(MeshTest, ARunThatResumesOnItsMeshHasTheSameBits) {
   EXPECT_EQ(Difference("broken", "calm"), 0);
 }
 
-// A rank that is killed in any dimension ends the others, which say that somebody is gone.
+// When a rank is killed, in any dimension, the others exit and report a lost rank.
 TEST_F(MeshTest, NobodyWaitsForARankThatWasKilled) {
   for (const char* mesh : {"--mesh pp=2,tp=2", "--mesh dp=2,tp=2 --zero 3", "--mesh pp=2,dp=2"}) {
     for (const int victim : {0, 3}) {
@@ -326,7 +326,8 @@ TEST_F(MeshTest, AMistakeIsOneSentenceThatSaysWhatWouldFit) {
       {2, "--mesh pp=2 --pipeline-driver rpc --pipeline-schedule zero-bubble",
        "GPipe's order, and not by --pipeline-schedule zero-bubble: leave out one of the two"},
       {2, "--mesh pp=2 --pipeline-driver rpc --pipeline-chunks 2", "--pipeline-chunks says 2"},
-      {2, "--mesh dp=2 --batch-size 15", "--batch-size 15 cannot be shared evenly by 2 ranks"},
+      {2, "--mesh dp=2 --batch-size 1", "--batch-size 1 has no sample for each of 2 ranks"},
+      {2, "--mesh pp=2 --sync-bn", "normalize each micro-batch by itself, and not the whole batch"},
   };
   for (const auto& [ranks, flags, sentence] : kMistakes) {
     SCOPED_TRACE(flags);
@@ -336,7 +337,7 @@ TEST_F(MeshTest, AMistakeIsOneSentenceThatSaysWhatWouldFit) {
   }
 }
 
-// 6 FLOP for each weight of a matrix and each token, and what the heads' two products take.
+// 6 FLOP per matrix weight and token, plus the heads' two products.
 TEST_F(MeshTest, ASampleTakesAsMuchArithmeticHoweverItIsShared) {
   constexpr double kBlocks = 4 * 12 * 16 * 16;  // of 4 layers of width 16
   constexpr double kHeads = 4 * 2 * 8 * 16;  // for a token of 8, whose heads are 16 wide together
@@ -362,7 +363,7 @@ TEST_F(MeshTest, ASampleTakesAsMuchArithmeticHoweverItIsShared) {
   }
 }
 
-// It listened at whatever address the host's name led to.
+// It listened wherever the host's name resolved to.
 TEST_F(MeshTest, AnInterfaceForCallsThatIsNotThereIsRefused) {
   Ranks ranks(MusterTrainWith(Training("interface", "--mesh pp=2 --pipeline-driver rpc")), 2,
               {"TP_SOCKET_IFNAME=nosuch0"});

@@ -8,7 +8,7 @@
 
 #include "test/support/command.h"
 #include "test/support/temp_dir.h"
-#include "test/trainer/app/ranks.h"
+#include "test/trainer/ranks.h"
 
 namespace muster::trainer {
 namespace {
@@ -48,8 +48,8 @@ TEST_F(RecomputeFlagTest, LossesAreThoseWithout) {
   ExpectSame(gpt_ + std::vector<std::string>{"--parallel", "threads"}, 1);
 }
 
-// What a user saw: with --recompute --sync-bn and ranks of one host, losses that differed from run
-// to run, because a repeated pass gathered statistics where gradients were being averaged.
+// With --recompute --sync-bn and ranks on one host, losses differed from run to run, because a
+// recomputed pass gathered statistics while gradients were being averaged.
 TEST_F(RecomputeFlagTest, SynchronizedStatisticsAreGatheredBesideGradients) {
   ExpectSame({"--model", "resnet18", "--batch-size", "4", "--sync-bn", "--comm", "shm"}, 2);
 }

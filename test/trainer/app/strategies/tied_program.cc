@@ -1,9 +1,9 @@
-// A program that trains a GPT whose scores are computed with its token embeddings: the first and
-// the last stage share a parameter.
+// Trains a GPT whose scores are computed with its token embeddings: the first and the last stage
+// share a parameter.
 #include <memory>
 
 #include "trainer/models/gpt.h"
-#include "trainer/recipe/registry.h"
+#include "trainer/models/registry.h"
 #include "trainer/train_main.h"
 
 namespace mt = muster::trainer;

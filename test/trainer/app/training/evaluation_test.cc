@@ -1,4 +1,4 @@
-// What the test at the end of an epoch says of the model that is saved.
+// The test at the end of an epoch measures the saved model.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "test/support/temp_dir.h"
-#include "test/trainer/app/ranks.h"
+#include "test/trainer/ranks.h"
 
 namespace muster::trainer {
 namespace {
@@ -79,8 +79,8 @@ class EvaluationTest : public testing::Test {
   const test::TempDir dir_;
 };
 
-// "Two ranks said 61.2 %, and the checkpoint that they wrote has 60.8 %": each rank had measured
-// with running statistics of its own.
+// "Two ranks reported 61.2 %, and the checkpoint that they wrote has 60.8 %": each rank had
+// measured with its own running statistics.
 TEST_F(EvaluationTest, WhatIsMeasuredIsWhatIsSaved) {
   for (const std::vector<std::string>& way :
        std::vector<std::vector<std::string>>{{}, {"--no-broadcast-buffers"}}) {
@@ -88,13 +88,13 @@ TEST_F(EvaluationTest, WhatIsMeasuredIsWhatIsSaved) {
     SCOPED_TRACE(name);
     TrainOk(Training(name, way), 2);
     const double measured = TestLoss();
-    // Nothing is left to train, so that this measures what was saved.
+    // Nothing is left to train, so this measures the saved model.
     TrainOk(Training(name, way), 1);
     EXPECT_NEAR(TestLoss(), measured, 1e-9);
   }
 }
 
-// With next to no learning the later tests are as good, which is not better.
+// With a tiny learning rate the later tests are equally good, which is not better.
 TEST_F(EvaluationTest, TheBestCheckpointIsKeptBesidesTheNewest) {
   TrainOk(Epochs(2, {}), 2);
   EXPECT_EQ(Kept(), std::vector<std::string>{"step-000000000034.pt"});
@@ -138,11 +138,11 @@ TEST_F(EvaluationTest, TheMovingAverageIsWrittenAndTheTrainingGoesOnWithoutIt) {
   EXPECT_TRUE(train(2, "0.9") == average) << "a run that did not resume has the same";
 }
 
-// "4.7 MB are kept, and by the formula it should be 3.2": it knew nothing of averages.
+// "4.7 MB are kept, and by the formula it should be 3.2": the formula omitted averages.
 TEST_F(EvaluationTest, AMovingAverageIsInTheFormulaOfWhatIsKept) {
   for (const char* zero : {"0", "1", "3"}) {
     SCOPED_TRACE(zero);
-    TrainOk({"--dataset", "generated", "--model", "mlp-large", "--comm", "gloo", "--max-steps", "8",
+    TrainOk({"--dataset", "generated", "--model", "mlp-large", "--comm", "gloo", "--max-steps", "2",
              "--no-eval", "--zero", zero, "--ema", "0.9", "--metrics", dir_.Path("metrics")},
             2);
     const double formula = Metric("summary/state_formula_bytes");

@@ -1,4 +1,4 @@
-// --keep-best when a run is stopped while it tests its model, and goes on later.
+// --keep-best when a run is stopped while it tests its model, and resumes later.
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "test/support/temp_dir.h"
-#include "test/trainer/app/ranks.h"
+#include "test/trainer/ranks.h"
 
 namespace muster::trainer {
 namespace {
@@ -19,8 +19,8 @@ constexpr int kStopped = 143;
 
 class KeepBestTest : public testing::TestWithParam<const char*> {
  protected:
-  // Trains a model that no longer learns, so that its first test is the best, with eight steps in
-  // an epoch.
+  // Trains a model that no longer improves, so that its first test is the best, with eight steps
+  // per epoch.
   std::vector<int> Train(const std::string& epochs, const Words& environment = {}) const {
     Ranks ranks(Words{"test/trainer/recipe/own_program", "stop-in-test", "--batch-size=12",
                       "--lr=1e-30", "--epochs=" + epochs, "--keep=1", "--keep-best",
@@ -37,7 +37,7 @@ class KeepBestTest : public testing::TestWithParam<const char*> {
   const test::TempDir dir_;
 };
 
-// The run that went on found the best model, and never said so in the directory: a later one with
+// The resumed run found the best model, but never marked it in the directory: a later one with
 // --keep 1 removed it.
 TEST_P(KeepBestTest, ATestThatWasBrokenOffAndTakenAgainFindsTheBest) {
   EXPECT_EQ(Train("1", {"STOP_IN_TEST=1"}), (std::vector<int>{kStopped, kStopped}));

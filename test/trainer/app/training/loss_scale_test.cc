@@ -1,4 +1,4 @@
-// Losses that are scaled for the backward pass.
+// Losses scaled for the backward pass.
 #include <cmath>
 #include <fstream>
 #include <string>
@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "test/support/temp_dir.h"
-#include "test/trainer/app/ranks.h"
+#include "test/trainer/ranks.h"
 
 namespace muster::trainer {
 namespace {
@@ -17,7 +17,7 @@ using test::ReadAll;
 
 class LossScaleTest : public testing::Test {
  protected:
-  // Of two ranks; the losses of all steps are in the file `name`.
+  // With two ranks; writes the losses of all steps to the file `name`.
   std::string Losses(const std::string& name, const std::vector<std::string>& more) const {
     std::vector<std::string> arguments = {"--dataset", "generated",  "--model",
                                           "mlp",       "--comm",     "gloo",
@@ -26,8 +26,8 @@ class LossScaleTest : public testing::Test {
     TrainOk(arguments, 2);
     return ReadAll(dir_.Path(name));
   }
-  // The first step makes parameters with large gradients, and the others hardly change them: 2^127
-  // times as large, they overflow in float32, too.
+  // The first step gives parameters with large gradients, and later ones hardly change them:
+  // multiplied by 2^127 they overflow in float32, too.
   static std::vector<std::string> Steep(const std::vector<std::string>& more) {
     std::vector<std::string> arguments = {"--lr",           "50",
                                           "--schedule",     "step",
@@ -76,7 +76,7 @@ TEST_F(LossScaleTest, StepsThatOverflowAreSkippedUntilTheScaleFits) {
   EXPECT_NE(losses, "");
 }
 
-// A run that resumed would begin with the first scale again, and skip steps again.
+// A resumed run would start with the initial scale again, and skip steps again.
 TEST_F(LossScaleTest, AResumedRunGoesOnWithTheScale) {
   const auto until = [&](const std::string& step, const std::string& kept) {
     return Steep({"--loss-scale-window", "3", "--checkpoint-every", "0", "--max-steps", step,

@@ -1,8 +1,8 @@
 // Nodes without a common file system: each has a checkpoint directory of its own, and any of them
-// may be lost with it; and what a restart goes on from where --resume says where to start.
+// may be lost with it; and what a restart resumes from if --resume names a starting point.
 //
 // Every rank is a node here (LOCAL_RANK=0), with the directory DIR/RANK. Real processes, killed
-// when their beats say that they have done a certain step.
+// when their beats report a certain step.
 #include <csignal>
 #include <filesystem>
 #include <optional>
@@ -12,7 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "test/support/temp_dir.h"
-#include "test/trainer/app/ranks.h"
+#include "test/trainer/ranks.h"
 
 namespace muster::trainer {
 namespace {
@@ -27,7 +27,7 @@ std::vector<int> Codes(int ranks, int code) {
   return std::vector<int>(static_cast<std::size_t>(ranks), code);
 }
 
-// The step that a run says it resumes from; -1: it says nothing of the kind.
+// The step that a run reports resuming from; -1: none.
 int ResumedStep(const std::string& out) {
   const std::size_t at = out.find("resuming from ");
   if (at == std::string::npos) return -1;
@@ -51,8 +51,8 @@ class LostNodeTest : public testing::Test {
     arguments.insert(arguments.end(), more.begin(), more.end());
     return arguments;
   }
-  // The same with checkpoints every 4 steps, in NAME/RANK. `first` is what each node's shell does
-  // before.
+  // The same with checkpoints every 4 steps, in NAME/RANK. `first` is run by each node's shell
+  // first.
   std::vector<std::string> OnNodes(const std::string& name,
                                    const std::vector<std::string>& more = {},
                                    const std::string& first = "") const {
@@ -70,7 +70,7 @@ class LostNodeTest : public testing::Test {
   std::string Losses(const std::string& name) const { return ReadAll(dir_.Path(name + ".loss")); }
   std::string Weights(const std::string& name) const { return ReadAll(dir_.Path(name + ".pt")); }
 
-  // Starts ranks, and kills rank `victim` when `step` steps are done. Returns what rank 0 has said.
+  // Starts ranks, and kills rank `victim` after `step` steps. Returns rank 0's output.
   std::string RunUntilKilled(const std::vector<std::string>& arguments, int world_size, int victim,
                              std::int64_t step, std::vector<std::string> environment = {}) const {
     BeatEar ear;
@@ -106,7 +106,7 @@ class LostNodeTest : public testing::Test {
   const test::TempDir dir_;
 };
 
-// Training started at step 0, and said nothing.
+// Training restarted at step 0 without a message.
 TEST_F(LostNodeTest, TheNodeOfRankZeroIsLostWithItsDirectory) {
   LosesTheNodeOfRankZero(2);
 }
@@ -181,7 +181,7 @@ TEST_F(LostNodeTest, ADiskThatIsFullOnOneNodeEndsAllRanksWithItsSentence) {
   EXPECT_NE(ranks[0].err().find("File too large"), std::string::npos) << ranks[0].err();
 }
 
-// The job started again from the beginning, and before that from what the job before had left.
+// The job restarted from the beginning, and before that from a checkpoint of the previous job.
 TEST_F(LostNodeTest, AJobThatWasStartedAfreshGoesOnFromWhatItHasSaved) {
   const std::vector<std::string> fresh = {"--resume", "none", "--lr", "0.01"};
   TrainOk(Training("calm", {"--lr", "0.01"}), 2);
@@ -194,7 +194,7 @@ TEST_F(LostNodeTest, AJobThatWasStartedAfreshGoesOnFromWhatItHasSaved) {
 }
 
 TEST_F(LostNodeTest, AJobThatWasStartedFromAFileGoesOnFromWhatItHasSaved) {
-  // A schedule of which the first steps do not depend on how many there are.
+  // A schedule whose first steps do not depend on the total number.
   const std::vector<std::string> constant = {"--schedule", "constant"};
   RunToEnd(OnNodes("first", {"--schedule", "constant", "--max-steps", "16"}), 2, {});
   const std::string file = NodeDir("first", 0) + "/step-000000000016.pt";

@@ -1,14 +1,13 @@
-// muster-train that counts how often a number of a tensor is read, which on a GPU is how often it
-// is waited for, and prints "read N numbers" to stderr when it ends.
+// muster-train that counts how often it reads a number from a tensor, which on a GPU means a
+// synchronization, and prints "read N numbers" to stderr at its end.
 #include <atomic>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 
 #include <ATen/record_function.h>
 
 #include "trainer/app/program.h"
-#include "trainer/recipe/registry.h"
+#include "trainer/models/registry.h"
 
 namespace {
 
@@ -23,6 +22,7 @@ int main(int argc, char** argv) {
                             ++g_reads;
                           return nullptr;
                         }).scopes({at::RecordScope::FUNCTION}));
-  std::atexit([] { std::fprintf(stderr, "read %d numbers\n", g_reads.load()); });
-  return muster::trainer::RunProgram(argc, argv, muster::trainer::BuiltInRecipes(), {});
+  const int code = muster::trainer::RunProgram(argc, argv, muster::trainer::BuiltInRecipes(), {});
+  std::fprintf(stderr, "read %d numbers\n", g_reads.load());
+  return code;
 }

@@ -16,14 +16,14 @@
 #include <gtest/gtest.h>
 
 #include "test/support/temp_dir.h"
-#include "test/trainer/app/ranks.h"
+#include "test/trainer/ranks.h"
 
 namespace muster::trainer {
 namespace {
 
 using test::ReadAll;
 
-constexpr int kStopped = 143;
+constexpr int kStoppedToResume = 143;
 
 class ResumeTest : public testing::Test {
  protected:
@@ -117,8 +117,8 @@ TEST_F(ResumeTest, FourRanksOfWhichOneWasKilledEndAsThoseOfWhichNoneWas) {
   KilledAtRandomEndsTheSame(4, 41, {"--comm", "shm"});
 }
 
-// With three ranks and more it matters where in a bucket a gradient is: Gloo adds the ranks up in
-// another order in each part of it. DDP makes its buckets anew after the first step, so the steps
+// With three ranks or more, the position of a gradient in its bucket matters: Gloo sums the ranks
+// in another order in each part of it. DDP rebuilds its buckets after the first step, so the steps
 // after a resume were rounded differently.
 TEST_F(ResumeTest, ThreeRanksAddUpAfterAResumeAsBefore) {
   KilledAtRandomEndsTheSame(3, 5, {"--batch-size", "120"});
@@ -144,14 +144,14 @@ TEST_F(ResumeTest, ThreeRanksThatStoppedAfterTheirFirstStepAddUpAsBefore) {
   EXPECT_TRUE(Weights("first") == Weights("calm")) << "the files differ";
 }
 
-// One rank alone is told; all end after the same step, with a checkpoint.
+// Only one rank gets the signal; all exit after the same step, with a checkpoint.
 TEST_F(ResumeTest, SigtermEndsAllRanksAfterAStepAndTheNextRunGoesOn) {
   TrainOk(Training("calm"), 2);
   BeatEar ear;
   Ranks ranks(Resumable("told", {"--checkpoint-every", "0"}), 2, {ear.variable()});
   ASSERT_TRUE(ear.WaitForStep(3)) << ranks.errors();
   ranks[1].Signal(SIGTERM);
-  EXPECT_EQ(ranks.Wait(), (std::vector<int>{kStopped, kStopped})) << ranks.errors();
+  EXPECT_EQ(ranks.Wait(), (std::vector<int>{kStoppedToResume, kStoppedToResume})) << ranks.errors();
   EXPECT_NE(ranks[0].out().find("stopped by SIGTERM after step "), std::string::npos);
   EXPECT_NE(ranks[0].out().find("; checkpoint " + dir_.Path("told.ckpt")), std::string::npos);
   EXPECT_EQ(Weights("told"), "") << "the model is not done";
@@ -163,8 +163,8 @@ TEST_F(ResumeTest, SigtermEndsAllRanksAfterAStepAndTheNextRunGoesOn) {
   EXPECT_TRUE(Weights("told") == Weights("calm")) << "the files differ";
 }
 
-// A user pressed Ctrl-C, or closed the terminal, and what was trained since the last checkpoint was
-// lost.
+// A user pressed Ctrl-C, or closed the terminal, and lost everything trained since the last
+// checkpoint.
 TEST_F(ResumeTest, CtrlCAndAClosedTerminalEndTheRunAfterAStepWithACheckpoint) {
   for (const int signal : {SIGINT, SIGHUP}) {
     const std::string name = signal == SIGINT ? "SIGINT" : "SIGHUP";
@@ -178,7 +178,7 @@ TEST_F(ResumeTest, CtrlCAndAClosedTerminalEndTheRunAfterAStepWithACheckpoint) {
   }
 }
 
-// In float64 the losses of one rank are those that two would have had.
+// In float64 the losses of one rank equal those of two.
 TEST_F(ResumeTest, AWorldOfTwoGoesOnAloneAtTheSamePlace) {
   const std::vector<std::string> more = {"--dtype", "float64", "--schedule", "constant"};
   std::vector<std::string> calm = Training("calm");
@@ -211,8 +211,7 @@ TEST_F(ResumeTest, TheBatchIsScaledWithTheWorldWhereThatIsAskedFor) {
       << alone[0].out();
 }
 
-// Each restart took the batch of the run before it for the one that was asked for: 128, 64, 128,
-// 256.
+// Each restart took the previous run's batch for the requested one: 128, 64, 128, 256.
 TEST_F(ResumeTest, AScaledBatchIsTheSameAgainAfterTheWorldHasShrunkAndGrown) {
   const auto steps_of = [this](int world_size, const std::string& until) {
     Ranks ranks(Resumable("waves", {"--on-resize", "scale-batch", "--schedule", "constant",
@@ -236,7 +235,7 @@ TEST_F(ResumeTest, ARunThatIsDoneSaysSoAndIsLeftAlone) {
   Ranks again(Resumable("done"), 1);
   ASSERT_EQ(again.Wait(), std::vector<int>{0}) << again.errors();
   EXPECT_NE(again[0].out().find("resumed        after step 34\n"), std::string::npos);
-  // It said "speed          0 images/s".
+  // It printed "speed 0 images/s".
   EXPECT_NE(again[0].out().find("speed          nothing to do: no steps were left"),
             std::string::npos)
       << again[0].out();
@@ -244,11 +243,15 @@ TEST_F(ResumeTest, ARunThatIsDoneSaysSoAndIsLeftAlone) {
   EXPECT_TRUE(Weights("done") == weights);
 }
 
-// Its own checkpoints were removed in favor of those of the run before, of later steps.
+// Its own checkpoints were removed in favor of the previous run's, of later steps.
 TEST_F(ResumeTest, ARunThatBeginsAgainInAUsedDirectoryHasItsOwnCheckpoints) {
   const std::string directory = dir_.Path("used.ckpt");
-  const std::vector<std::string> every_ten = {"--checkpoint-every", "10"};
-  ASSERT_EQ(Ranks(Resumable("used", every_ten), 1).Wait(), std::vector<int>{0});
+  // The end of a run is always saved; other saves may be a step or more late, as each waits for the
+  // previous one.
+  for (const char* const steps : {"30", "34"}) {
+    ASSERT_EQ(Ranks(Resumable("used", {"--checkpoint-every", "0", "--max-steps", steps}), 1).Wait(),
+              std::vector<int>{0});
+  }
   Ranks again(Resumable("used", {"--resume", "none", "--max-steps", "32"}), 1);
   ASSERT_EQ(again.Wait(), std::vector<int>{0}) << again.errors();
   EXPECT_NE(again[0].out().find("has 2 checkpoints of an earlier run, of steps 30 to 34; this run"),
@@ -260,7 +263,10 @@ TEST_F(ResumeTest, ARunThatBeginsAgainInAUsedDirectoryHasItsOwnCheckpoints) {
   for (const auto& entry : std::filesystem::directory_iterator(directory)) {
     kept += entry.path().extension() == ".pt" ? 1 : 0;
   }
-  EXPECT_EQ(kept, 4) << "two of the run before, and as many of its own as --keep says";
+  // Two of the previous run, and of its own as many as --keep allows, or one: a save waits for the
+  // previous one, and on a busy machine that may take as long as the run.
+  EXPECT_GE(kept, 3);
+  EXPECT_LE(kept, 4);
   Ranks returned(Resumable("used", {"--resume", directory + "/latest", "--max-steps", "33"}), 1);
   ASSERT_EQ(returned.Wait(), std::vector<int>{0}) << returned.errors();
   EXPECT_NE(returned[0].out().find("resuming from " + directory + "/step-000000000032.pt: step 32"),
@@ -268,8 +274,8 @@ TEST_F(ResumeTest, ARunThatBeginsAgainInAUsedDirectoryHasItsOwnCheckpoints) {
       << returned[0].out();
 }
 
-// Two nodes without a common file system, of which the second was killed before its last save: what
-// it had was taken for an earlier run's, and never removed.
+// Two nodes without a common file system, of which the second was killed before its last save: its
+// checkpoints were taken for an earlier run's, and never removed.
 TEST_F(ResumeTest, ANodeThatLacksTheLastCheckpointKeepsItsOwnLine) {
   const auto on_nodes = [&](const std::string& steps) {
     std::vector<std::string> words = {
@@ -307,7 +313,7 @@ TEST_F(ResumeTest, ACheckpointOfAnotherRunIsRefusedByAllRanksAlike) {
       {{"--algorithm", "adamw"}, "it was made with --algorithm sgd, and this run has adamw"},
       {{"--model", "cnn"}, "it was made with --model mlp"},
       {{"--model", "mlp-large"}, "it was made with --model mlp, and this run has mlp-large"},
-      {{"--resume", dir_.Path("one.pt")}, "it is no checkpoint of muster-train"},
+      {{"--resume", dir_.Path("one.pt")}, "it is not a checkpoint of muster-train"},
       {{"--resume", dir_.Path("none.pt")}, "none.pt"},
   };
   for (const auto& [more, sentence] : mistakes) {
@@ -341,7 +347,7 @@ TEST_F(ResumeTest, ACheckpointOfAnotherSizeIsRefusedWithTheFlagThatDiffers) {
   }
 }
 
-// Beside the checkpoints is all it takes to have such a run again, or to go on with it.
+// The files next to the checkpoints suffice to repeat such a run, or to resume it.
 TEST_F(ResumeTest, TheOptionsBesideTheCheckpointsAreThoseOfTheRun) {
   TrainOk(Training("calm"), 1);
   ASSERT_EQ(Ranks(Resumable("parted"), 1).Wait(), std::vector<int>{0});
@@ -355,7 +361,7 @@ TEST_F(ResumeTest, TheOptionsBesideTheCheckpointsAreThoseOfTheRun) {
             std::string::npos);
 }
 
-// A run that was resumed with another learning rate went on in silence.
+// A run resumed silently with another learning rate.
 TEST_F(ResumeTest, OptionsThatHaveChangedAreSaid) {
   ASSERT_EQ(Ranks(Resumable("tuned", {"--max-steps", "8", "--lr", "0.1"}), 1).Wait(),
             std::vector<int>{0});
@@ -367,7 +373,7 @@ TEST_F(ResumeTest, OptionsThatHaveChangedAreSaid) {
       << again[0].out();
 }
 
-// The limit on the size of files stands in for a full disk: the write fails in the middle.
+// The file size limit simulates a full disk: the write fails in the middle.
 TEST_F(ResumeTest, ADiskThatIsFullEndsTheRunInOneSentence) {
   std::string command =
       "ulimit -f 100; exec \"$@\"";  // blocks of 1024 bytes; a checkpoint has 2 MB

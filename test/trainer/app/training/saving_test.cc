@@ -1,6 +1,5 @@
-// A disk that is slow while ranks save. It is a FIFO in the place of the file that the checkpoint
-// is written to first: the writer waits until the test reads. In the end it fails, since a FIFO
-// cannot be forced to a disk.
+// A slow disk while ranks save: a FIFO replaces the temporary file of the checkpoint, so the writer
+// waits until the test reads. In the end it fails, since a FIFO cannot be synced to a disk.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,7 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "test/support/temp_dir.h"
-#include "test/trainer/app/ranks.h"
+#include "test/trainer/ranks.h"
 
 namespace muster::trainer {
 namespace {
@@ -37,7 +36,7 @@ class SavingTest : public testing::Test {
     path_ = dir_.Path("run") + "/step-" + step + ".pt";
     ASSERT_EQ(mkfifo((path_ + ".tmp").c_str(), 0666), 0);
   }
-  // Reads what is written, to the end.
+  // Reads everything written, to the end.
   std::string Read() const {
     const int fd = open((path_ + ".tmp").c_str(), O_RDONLY | O_CLOEXEC);
     std::string text;
@@ -95,9 +94,8 @@ TEST_F(SavingTest, ACheckpointIsWrittenToItsEndWhenAnotherRankIsKilled) {
   EXPECT_NE(ranks[0].err().find("another rank is gone"), std::string::npos) << ranks[0].err();
 }
 
-// A second run with the same directory ended the first, or put its weights in their place; and what
-// a killed run had left filled the disk until a checkpoint was written, for which there was no
-// room.
+// A second run with the same directory removed the first's files, or replaced its weights; and the
+// leftovers of a killed run filled the disk, so that there was no room for a checkpoint.
 TEST_F(SavingTest, ADirectoryIsCleanedAtTheStartAndUsedByOneRun) {
   const std::string left = dir_.Path("run") + "/step-000000000007.pt.tmp";
   std::ofstream(left) << "half";

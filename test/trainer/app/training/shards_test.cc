@@ -1,5 +1,5 @@
-// Checkpoints in shards: a run that goes on from one ends with the same bits as one that was never
-// interrupted, and as one whose checkpoints are single files, whatever the number of ranks is.
+// Checkpoints in shards: a run that resumes from one ends with the same bits as an uninterrupted
+// one, and as one with single-file checkpoints, for any number of ranks.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,7 +14,7 @@
 #include <gtest/gtest.h>
 
 #include "test/support/temp_dir.h"
-#include "test/trainer/app/ranks.h"
+#include "test/trainer/ranks.h"
 
 namespace muster::trainer {
 namespace {
@@ -28,8 +28,8 @@ class ShardsTest : public testing::Test {
  protected:
   using Words = std::vector<std::string>;
 
-  // A training of 36 steps with everything that has a state, whose first steps do not depend on how
-  // many there are.
+  // A training of 36 steps with everything stateful, whose first steps do not depend on the total
+  // number.
   Words Training(const std::string& name, const Words& more = {}) const {
     Words words = {"--dataset",
                    "generated",
@@ -65,7 +65,7 @@ class ShardsTest : public testing::Test {
     return Resumable(name, words);
   }
 
-  // Runs ranks to their end. Returns what rank 0 says.
+  // Runs ranks to their end. Returns rank 0's output.
   static std::string Run(const Words& arguments, int world_size, const Words& environment = {}) {
     Ranks ranks(arguments, world_size, environment);
     EXPECT_EQ(ranks.Wait(), std::vector<int>(static_cast<std::size_t>(world_size), 0))
@@ -76,7 +76,7 @@ class ShardsTest : public testing::Test {
   std::string StepPath(const std::string& name, const std::string& step) const {
     return dir_.Path(name) + "/step-0000000000" + step;
   }
-  // 0 when there is no such directory.
+  // 0 if the directory does not exist.
   static int FilesIn(const std::string& path) {
     std::error_code ignored;
     const fs::directory_iterator files(path, ignored);
@@ -163,8 +163,8 @@ TEST_F(ShardsTest, TheNumberOfRanksMayChange) {
   ExpectSame("shards", "whole");
 }
 
-// The index is written to a FIFO: who opens it knows that all shards are there and the index is
-// not.
+// The index is written to a FIFO: once the FIFO can be opened, all shards are there and the index
+// is not.
 TEST_F(ShardsTest, KilledBetweenShardsAndIndexTheRunGoesOnFromTheOneBefore) {
   TrainOk(Training("calm"), 2);
   Run(Sharded("struck", {"--max-steps", "4"}), 2);
@@ -177,7 +177,7 @@ TEST_F(ShardsTest, KilledBetweenShardsAndIndexTheRunGoesOnFromTheOneBefore) {
     ASSERT_TRUE(ear.WaitForStep(10)) << ranks.errors();
     const int fd = open(fifo.c_str(), O_RDONLY | O_CLOEXEC);
     for (const int rank : {0, 1}) ranks[rank].Signal(SIGKILL);
-    // The second may see that the first is gone, and end by itself.
+    // The second may notice that the first is gone, and exit by itself.
     for (const int code : ranks.Wait()) EXPECT_NE(code, 0);
     close(fd);
   }
@@ -198,8 +198,8 @@ TEST_F(ShardsTest, KilledBetweenShardsAndIndexTheRunGoesOnFromTheOneBefore) {
   EXPECT_FALSE(fs::exists(StepPath("struck", "08"))) << "with --keep 2";
 }
 
-// A test after an epoch can take long. A run that was killed in it lost the checkpoint of the
-// epoch's last steps, whose shards were there and whose index was not.
+// A test after an epoch can take long. A run killed during it lost the checkpoint of the epoch's
+// last steps, whose shards were complete but had no index.
 TEST_F(ShardsTest, ATestThatFailsLeavesTheCheckpointBeforeIt) {
   Words words = {"test/trainer/recipe/own_program",
                  "throw-metric",
@@ -210,7 +210,8 @@ TEST_F(ShardsTest, ATestThatFailsLeavesTheCheckpointBeforeIt) {
   words.insert(words.end(), kInShards.begin(), kInShards.end());
   Ranks ranks(words, 2);
   for (const int code : ranks.Wait()) EXPECT_NE(code, 0);
-  EXPECT_NE(ranks.errors().find("it threw what is no std::exception"), std::string::npos)
+  EXPECT_NE(ranks.errors().find("it threw something other than a std::exception"),
+            std::string::npos)
       << ranks.errors();
   EXPECT_EQ(FilesIn(StepPath("run", "07")), 3) << "with the index";
 }
@@ -282,7 +283,7 @@ TEST_F(ShardsTest, TheBestIsKeptAndARunStartsFromAPath) {
       << none.errors();
 }
 
-// It was taken apart to be written again, and a run that was killed meanwhile had lost it.
+// It was replaced shard by shard, and a run killed meanwhile had lost it.
 TEST_F(ShardsTest, ACheckpointThatIsResumedFromByItsPathIsLeftAsItIs) {
   Run(Sharded("path", {"--max-steps", "10"}), 2);
   const std::string index = StepPath("path", "10") + "/index.json";
@@ -292,7 +293,7 @@ TEST_F(ShardsTest, ACheckpointThatIsResumedFromByItsPathIsLeftAsItIs) {
   EXPECT_TRUE(fs::exists(StepPath("path", "12") + "/index.json"));
 }
 
-// The next run began again without a word.
+// The next run silently started from the beginning.
 TEST_F(ShardsTest, ARunWithoutAWholeCheckpointSaysThatItSkipsTheRest) {
   fs::create_directories(StepPath("half", "04"));
   const std::string out = Run(Sharded("half", {"--max-steps", "2"}), 2);
@@ -302,12 +303,12 @@ TEST_F(ShardsTest, ARunWithoutAWholeCheckpointSaysThatItSkipsTheRest) {
       << out;
 }
 
-// "read .../step-000000000010.pt: No such file", where there has never been one.
+// "read .../step-000000000010.pt: No such file", which never existed.
 TEST_F(ShardsTest, ANewestCheckpointWithoutAnIndexIsNamedAsWhatItIs) {
   Run(Sharded("lost", {"--max-steps", "10"}), 2);
   fs::remove(StepPath("lost", "10") + "/index.json");
-  // Of step 8, or of a later one where a writer had not ended yet: a slow disk makes checkpoints
-  // fewer, not steps slower.
+  // Of step 8, or of a later one if a write was still in progress: a slow disk means fewer
+  // checkpoints, not slower steps.
   std::string before;
   for (const fs::directory_entry& entry : fs::directory_iterator(dir_.Path("lost"))) {
     if (fs::exists(entry.path() / "index.json")) before = entry.path().string();
@@ -321,7 +322,7 @@ TEST_F(ShardsTest, ANewestCheckpointWithoutAnIndexIsNamedAsWhatItIs) {
   EXPECT_NE(out.find("resuming from " + before), std::string::npos) << out;
 }
 
-// The run went on from step 10, and took it for step 20.
+// The run resumed from step 10 as if it were step 20.
 TEST_F(ShardsTest, ACheckpointUnderTheNameOfAnotherStepIsRefused) {
   Run(Sharded("name", {"--max-steps", "10"}), 2);
   fs::rename(StepPath("name", "10"), StepPath("name", "20"));

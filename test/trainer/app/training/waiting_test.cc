@@ -1,4 +1,4 @@
-// A step waits for nothing that its rank's device computes: it would stand idle meanwhile.
+// A step never waits for a result of its rank's device, which would idle meanwhile.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -7,16 +7,16 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 
-#include "test/trainer/app/ranks.h"
+#include "test/trainer/ranks.h"
 
 namespace muster::trainer {
 namespace {
 
-// How many numbers rank 0 of `ranks` has read in a training with `flags`.
+// How many numbers rank 0 of `ranks` reads in a training with `flags`.
 int Reads(const std::string& flags, int ranks) {
   std::vector<std::string> arguments = {"test/trainer/app/training/reading_program",
                                         "--dataset=generated", "--comm=gloo", "--batch-size=60",
-                                        // With "stop", the default, a processor looks at each loss.
+                                        // With "stop", the default, the CPU checks each loss.
                                         "--on-nonfinite=ignore"};
   for (const absl::string_view flag : absl::StrSplit(flags, ' ', absl::SkipEmpty())) {
     arguments.emplace_back(flag);
@@ -48,7 +48,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{2, "--model mlp --zero 3 --clip 1"}),
     [](const auto& info) { return std::to_string(info.index); });
 
-// The processor waited for the loss of each step, and for the norm of its gradient.
+// The CPU waited for the loss of each step, and for the norm of its gradient.
 TEST_P(WaitingTest, MoreStepsAndTestsReadNoMoreNumbers) {
   const auto& [ranks, flags, less, more] = GetParam();
   EXPECT_EQ(Reads(absl::StrCat(flags, " ", more), ranks),

@@ -1,0 +1,184 @@
+// The ranks' progress, as their workers report it in beats (docs/observing.md). Plain data.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rendezvous/core/values/types.h"
+
+namespace muster::rendezvous {
+
+// How long one part of a step takes.
+struct PhaseTime {
+  std::string name;
+  double seconds = 0;
+  // The rank waits for others during this phase. In synchronous training all ranks' steps take
+  // equally long; only the time in which a rank does not wait shows which one is slow.
+  bool waits = false;
+
+  bool operator==(const PhaseTime&) const = default;
+};
+
+// The last report of one rank.
+struct RankProgress {
+  int local_rank = 0;
+  std::optional<std::int64_t> step;
+  // Age of its last beat when this is sent.
+  Duration ago{};
+  std::optional<double> loss;  // may be any number, also not finite
+  std::optional<double> samples_per_second;
+  // Medians of its last steps: from beat to beat, and of each phase, in the worker's order.
+  std::optional<double> step_seconds;
+  std::vector<PhaseTime> phases;
+  // Steps of this round for which it has reported phases.
+  std::int64_t timed_steps = 0;
+
+  bool operator==(const RankProgress&) const = default;
+};
+
+// What is wrong with a rank of a running round.
+enum class TroubleKind {
+  kOther,       // a kind that only a newer Muster knows
+  kStopped,     // by SIGSTOP or the like
+  kSilent,      // shows no sign of life
+  kOutputLost,  // its log file did not take all of its output
+};
+
+// "stopped": for metric labels and JSON.
+constexpr const char* Name(TroubleKind kind) {
+  switch (kind) {
+    case TroubleKind::kStopped:
+      return "stopped";
+    case TroubleKind::kSilent:
+      return "silent";
+    case TroubleKind::kOutputLost:
+      return "output_lost";
+    case TroubleKind::kOther:
+      break;
+  }
+  return "other";
+}
+inline constexpr int kTroubleKinds = static_cast<int>(TroubleKind::kOutputLost) + 1;
+
+// A problem that the agent has noticed in a rank and that persists.
+struct RankTrouble {
+  int local_rank = 0;
+  TroubleKind kind = TroubleKind::kOther;
+  // A phrase that follows "rank 3": "was stopped by SIGSTOP".
+  std::string what;
+  // Time since it was noticed, when this is sent.
+  Duration ago{};
+
+  bool operator==(const RankTrouble&) const = default;
+};
+
+// What the ranks of one node have reported in `round`: only ranks with news.
+struct Progress {
+  RoundId round;
+  std::vector<RankProgress> ranks;
+  // All current problems of the node's ranks; nullopt: unchanged since the last report.
+  std::optional<std::vector<RankTrouble>> troubles{};
+
+  bool is_news() const { return !ranks.empty() || troubles.has_value(); }
+
+  bool operator==(const Progress&) const = default;
+};
+
+// How much slower than the others a rank is.
+struct Straggling {
+  // By how much its own time exceeds the median's, as a share: 0.5 is half as long again.
+  double slower = 0;
+  // The phase that contributes most.
+  std::string phase;
+  // Time since it was detected.
+  Duration age{};
+
+  bool operator==(const Straggling&) const = default;
+};
+
+// The part of a step's time in which the rank does not wait for others; nullopt: not reported.
+inline std::optional<double> OwnSeconds(const RankProgress& rank) {
+  std::optional<double> own;
+  for (const PhaseTime& phase : rank.phases) {
+    if (!phase.waits) own = own.value_or(0) + phase.seconds;
+  }
+  return own;
+}
+
+// The events in a job's life that metrics count.
+
+// Why a round that ran, or gathered, was followed by another.
+enum class RoundEnd {
+  kWorkerFailed,    // one restart is spent
+  kNodeLost,        // a member fell silent, or left without its workers having succeeded
+  kNodeLeaving,     // a member announced that it will leave
+  kNodeJoined,      // a newcomer found a place
+  kNodeRejoined,    // a member starts over
+  kNodeOutOfTouch,  // a worker failed while another node was out of touch; costs no restart
+};
+
+// "worker_failed": for metric labels, HTTP and JSON.
+constexpr const char* Name(RoundEnd end) {
+  switch (end) {
+    case RoundEnd::kWorkerFailed:
+      return "worker_failed";
+    case RoundEnd::kNodeLost:
+      return "node_lost";
+    case RoundEnd::kNodeLeaving:
+      return "node_leaving";
+    case RoundEnd::kNodeJoined:
+      return "node_joined";
+    case RoundEnd::kNodeRejoined:
+      return "node_rejoined";
+    case RoundEnd::kNodeOutOfTouch:
+      return "node_out_of_touch";
+  }
+  return "unknown";
+}
+inline constexpr int kRoundEnds = static_cast<int>(RoundEnd::kNodeOutOfTouch) + 1;
+
+// "worker_failed": how a job ended, for metric labels and JSON.
+constexpr const char* Name(VerdictKind kind) {
+  switch (kind) {
+    case VerdictKind::kSucceeded:
+      return "succeeded";
+    case VerdictKind::kWorkerFailed:
+      return "worker_failed";
+    case VerdictKind::kJoinTimeout:
+      return "join_timeout";
+    case VerdictKind::kClosed:
+      return "closed";
+  }
+  return "unknown";
+}
+inline constexpr int kVerdictKinds = static_cast<int>(VerdictKind::kClosed) + 1;
+
+struct RoundStarted {
+  // From the round's opening, which is the end of the one before, until its members were told their
+  // ranks.
+  Duration gathered{};
+  // Whether a round of the job has run before.
+  bool is_restart = false;
+};
+// All workers of the round have started.
+struct RoundRuns {
+  // Time since the end of the last round in which all workers ran; nullopt: there was none.
+  std::optional<Duration> recovered;
+};
+struct RoundOver {
+  RoundEnd why = RoundEnd::kWorkerFailed;
+  // Since its start; nullopt: it never ran.
+  std::optional<Duration> ran;
+  // How long before that the event that ended it happened, as far as that can be known (job.h);
+  // nullopt: nothing had failed.
+  std::optional<Duration> detected{};
+};
+struct JobEnded {
+  VerdictKind how = VerdictKind::kSucceeded;
+  // As in RoundOver.
+  std::optional<Duration> detected{};
+};
+
+}  // namespace muster::rendezvous

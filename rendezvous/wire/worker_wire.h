@@ -1,0 +1,45 @@
+// Wire conversions for workers' output (proto/rendezvous.proto).
+#pragma once
+
+#include <vector>
+
+#include "proto/rendezvous.pb.h"
+#include "rendezvous/core/values/log_request.h"
+#include "rendezvous/core/values/messages.h"
+#include "rendezvous/core/values/progress.h"
+#include "rendezvous/core/values/snapshot.h"
+
+namespace muster::rendezvous {
+
+void ToWire(const LogRequest& request, v1::LogRequest* wire);
+void ToWire(const LogWanted& wanted, v1::LogWanted* wire);
+void ToWire(const LogPart& part, v1::LogPart* wire);
+// A LogRound, which agents never send, becomes nothing.
+void ToWire(const LogPart& part, v1::LogDelivery* wire);
+
+// Numbers pass unchanged: the receiver checks them. Sentences are cut and cleaned (phrases.h);
+// output bytes pass unchanged, except that a chunk longer than limits::kLogChunkBytes, which no
+// agent sends, is cut.
+LogRequest FromWire(const v1::LogRequest& wire);
+LogWanted FromWire(const v1::LogWanted& wire);
+// A part of an unknown kind becomes a notice that says so. The message's bytes are moved out.
+LogPart FromWire(v1::LogPart&& wire);
+// For a message that is neither the first nor the last.
+LogPart FromWire(v1::LogDelivery&& wire);
+
+// Wire conversions for workers' reports of their steps.
+
+// `wire` must be empty. Phase names beyond kMostPhases, over all ranks, are dropped.
+inline constexpr int kMostPhases = 32;
+void ToWire(const Progress& progress, v1::Progress* wire);
+void ToWire(const std::vector<RankSnapshot>& ranks, v1::Progress* wire);
+// May be added to a message that already has ranks.
+void ToWire(const std::vector<TroubleSnapshot>& troubles, v1::Progress* wire);
+
+// Drops phases with an invalid time or without a name, and any other invalid number. If a rank
+// occurs twice, the last one counts.
+Progress FromWire(const v1::Progress& wire);
+std::vector<RankSnapshot> RanksFromWire(const v1::Progress& wire);
+std::vector<TroubleSnapshot> TroublesFromWire(const v1::Progress& wire);
+
+}  // namespace muster::rendezvous
