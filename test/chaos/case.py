@@ -26,7 +26,7 @@ class Case:
     expected: str
     run: Callable[["Trial"], None]
     goals: Goals = Goals()
-    torchrun: str = "not tried"
+    torchrun: str = ""  # Empty: not tried.
     # Part of the cause of a round's or the job's end, as `muster status`, the page, metrics and
     # `muster replay` show it; "": no end. None: there is no job, or nothing that could show it.
     shows: str | None = ""

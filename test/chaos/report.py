@@ -68,7 +68,10 @@ def run(muster: str, results: list[dict]) -> dict:
 
 def line(result: dict) -> str:
     """One result for a terminal."""
-    figures = ", ".join(f"{name} {_spread(figure)}" for name, figure in result.get("figures_ms", {}).items())
+    figures = ", ".join(
+        f"{name} {_spread(figure)}" + (f" (goal {_time(figure['goal'])})" if figure.get("met") else "")
+        for name, figure in result.get("figures_ms", {}).items()
+    )
     text = f"{result['outcome']:>12}  {result['id']:<9} {result['title']}"
     problems = "".join(f"\n{'':14}{problem}" for problem in result["problems"])
     return text + (f": {figures}" if figures else "") + problems
@@ -93,10 +96,10 @@ def merge(file: Path, run: dict) -> dict:
 
 
 def _spread(figure: dict) -> str:
-    spread = f"{_time(figure['median'])} / {_time(figure['worst'])}"
-    if "goal" not in figure:
-        return spread
-    return f"{spread} (goal {_time(figure['goal'])}: {'met' if figure['met'] else 'missed'})"
+    median, worst = _time(figure["median"]), _time(figure["worst"])
+    number, unit = median.split()
+    spread = f"{number if worst.endswith(' ' + unit) else median} / {worst}"
+    return spread if figure.get("met", True) else f"{spread} (**missed** its goal, {_time(figure['goal'])})"
 
 
 def _time(milliseconds: float) -> str:
@@ -106,24 +109,22 @@ def _time(milliseconds: float) -> str:
 _HEAD = """\
 # Faults
 
-What happens to a job when something fails, and how long it takes. Each row is a case of `scripts/chaos.sh`: real
-processes on hosts that are network namespaces, three nodes with two workers each and `musterd` on a fourth host unless
-the row says otherwise. The case injects the fault, checks what must happen, and measures on CLOCK_MONOTONIC, which all
-hosts share. It also checks that no process of a round ran beside workers of a later one (each worker stores the time in
-a mapped file every 0.1 ms), and that no process is left one second after the agents have ended. Workers of a node that
-is cut off, or cannot be reached when a round ends, ignore SIGTERM, so they stop as late as they can.
+What happens to a job when something fails, and how long it takes; [below](#daemons-that-stand-by) the same for daemons
+that [stand by for one another](standby.md). Each row is a case of `scripts/chaos.sh`: real processes on hosts that are
+network namespaces, three nodes with two workers each and `musterd` on a fourth host unless the row says otherwise. The
+case injects the fault, checks what must happen, and measures on CLOCK_MONOTONIC. It also checks that no process of a
+round ran beside workers of a later one (to 0.1 ms), and that no process is left one second after the agents have ended.
+Workers of a node that is cut off, or cannot be reached when a round ends, ignore SIGTERM, so they stop as late as they
+can.
 
-- **What is shown**: the rank or node and the cause that `muster status`, the page's events and `muster replay` must
-  name, and that the metrics must count by kind. Where no round ends, none may be shown to have ended; a rank in trouble
-  must be shown with its host while that lasts, and by `muster replay` later. Empty where there is no job, or where
-  chance decides what ends.
+- **What is shown**: the rank or node and the cause, in `muster status`, the page's events and `muster replay`; metrics
+  count it by kind. A rank in trouble is shown while that lasts, and by `muster replay` later. Empty: no job, or chance
+  decides what ends.
 - **Detection**: from the fault until the last remaining agent knows that the round is over. **Recovery**: until the
-  last worker of the next round runs. A row may say otherwise. Median / worst, and whether the worst met the goal; times
-  are reported, not asserted.
+  last worker of the next round runs. A row may say otherwise. Median / worst; a worst time above its goal is marked
+  **missed**, which fails no case.
 - **torchrun**: of PyTorch 2.6 (Debian 13), with three such hosts, the c10d backend and workers without collectives;
-  measured once, not by the script.
-
-Daemons that [stand by for one another](standby.md), and their etcd, are at the end.
+  measured once, not by the script. Empty: not tried.
 
 """
 
@@ -143,9 +144,9 @@ def write_docs(file: Path, run: dict) -> None:
     lines = [
         textwrap.fill(summary, 120),
         "",
-        "| | fault | what is done | what must happen | what is shown | times run | detection | recovery | torchrun |",
-        "|---|---|---|---|---|---|---|---|---|",
-        *(_row(case, results[case.id]) for case in matrix() if results.get(case.id) in ran),
+        "| | fault | what is done | what must happen | what is shown | detection | recovery | torchrun |",
+        "|---|---|---|---|---|---|---|---|",
+        *_rows([(case, results[case.id]) for case in matrix() if results.get(case.id) in ran]),
         "",
     ]
     for title, outcome in (
@@ -181,23 +182,38 @@ def write_standbys(file: Path, text: str) -> None:
     file.write_text(other + _STANDBYS + text, encoding="utf-8")
 
 
+_SHORT = 20  # A text of fewer characters is repeated.
+
+
 def _shown(case: Case, result: dict) -> str:
     if case.shows is None:
         return ""
     return result.get("shown") or ("in `muster replay` alone: " + case.shows if case.shows else "no round has ended")
 
 
-def _row(case: Case, result: dict) -> str:
+def _rows(ran: list[tuple[Case, dict]]) -> list[str]:
+    """A sentence that an earlier row has shown is not repeated: "as F1"."""
+    first_with: dict[str, str] = {}
+    rows = []
+    for case, result in ran:
+        shown = _shown(case, result)
+        first = first_with.setdefault(shown, case.id)
+        rows.append(_row(case, result, shown if first == case.id or len(shown) < _SHORT else f"as {first}"))
+    return rows
+
+
+def _row(case: Case, result: dict, shown: str) -> str:
     figures = result["figures_ms"]
 
     def cell(name: str, meaning: str) -> str:
-        return "" if name not in figures else _spread(figures[name]) + (f"; {meaning}" if meaning else "")
+        return "" if name not in figures else _spread(figures[name]) + (f" {meaning}" if meaning else "")
 
     others = [name for name in figures if name not in ("detect", "recover")]
-    more = "".join(f"; {name}: {_spread(figures[name])}" for name in others)
-    count = str(result["repetitions"])
+    recovery = [cell("recover", case.recovers), *(f"{name}: {_spread(figures[name])}" for name in others)]
+    expected = case.expected
     if result["problems"]:
-        count += f", **{result['failed_repetitions']} not as expected**: {result['problems'][0]}"
-    cells = [case.id, case.title, case.fault, case.expected, _shown(case, result), count, cell("detect", case.detects),
-             cell("recover", case.recovers) + more, case.torchrun]
+        failed = f"{result['failed_repetitions']} of {result['repetitions']}"
+        expected += f"; **{failed} not as expected**: {result['problems'][0]}"
+    cells = [case.id, case.title, case.fault, expected, shown, cell("detect", case.detects),
+             "; ".join(filter(None, recovery)), case.torchrun]
     return "| " + " | ".join(text.replace("|", "\\|") for text in cells) + " |"

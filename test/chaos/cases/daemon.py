@@ -27,8 +27,8 @@ _LOST_LINES = re.compile(r"^(?=.*\b[1-9]\d*\b)(?=.*\blines?\b).*\b(lost|dropped|
     "F25",
     "the daemon is killed at any step",
     fault="five times: rank 3 fails, and within 30 ms the daemon's process is killed, which is started again",
-    expected="every round has a number of its own, the restart count never goes back, the job goes on",
-    recovers="until all workers run again after the last one",
+    expected="round numbers are unique, the restart count never goes back, the job goes on",
+    recovers="after the last one",
     features=_STATE,
     shows="rank 3 on host node2 exited with code 3",
 )
@@ -59,8 +59,8 @@ def killed_at_any_step(trial: Trial) -> None:
     "F31",
     "the daemon is flooded with connections",
     fault="musterd may have 64 descriptors; 1000 connections come and stay for 3 s",
-    expected="the job runs on, a failure is handled, and 1 s after the flood strangers are served again",
-    recovers="until a new job's agent is served, from the end of the flood on",
+    expected="the job runs on, a failure is handled; 1 s after the flood new agents are served again",
+    recovers="until a new agent is served, from the flood's end on",
     goals=Goals(recover_ms=1000),
     torchrun="the agent took more than 10 000 strangers without a limit",
     shows="rank 3 on host node2 exited with code 3",
@@ -96,7 +96,7 @@ def flooded(trial: Trial) -> None:
         "killed, and started again"
     ),
     expected="no worker notices",
-    recovers="until all agents have reconnected, from the kill on",
+    recovers="until all agents are back, from the kill on",
     features=_STATE,
 )
 def no_memory(trial: Trial) -> None:
@@ -141,7 +141,7 @@ def second_on_port(trial: Trial) -> None:
     "F39",
     "the daemon's port is taken",
     fault="another program listens on musterd's port",
-    expected="musterd exits with 3 and names the port; an agent that is sent there ends with one sentence",
+    expected="musterd exits with 3 and names the port; an agent sent there ends and says why",
     detects="until musterd has exited",
     goals=Goals(detect_ms=1000),
     torchrun="a traceback, exits within 8 s",
@@ -163,10 +163,10 @@ def port_taken(trial: Trial) -> None:
 
 @case(
     "F40",
-    "a herd of agents",
+    "many agents at once",
     fault="24 agents; the daemon's process is killed, and started again",
     expected="all reconnect, no worker notices",
-    recovers="until all agents have reconnected, from the kill on",
+    recovers="until all agents are back, from the kill on",
     goals=Goals(recover_ms=3000),
     features=_STATE,
 )
@@ -190,7 +190,7 @@ def herd(trial: Trial) -> None:
         "300 connections from another host that send HTTP/1.1, TLS, noise, half a preface, oversized "
         "and broken frames, or nothing"
     ),
-    expected="musterd's memory grows by less than 32 MiB; the job runs on and a failure is handled",
+    expected="musterd grows by less than 32 MiB; the job runs on and a failure is handled",
     torchrun="its store survived 320 such connections",
     shows="rank 3 on host node2 exited with code 3",
 )
@@ -210,9 +210,8 @@ def garbage(trial: Trial) -> None:
 @case(
     "F56",
     "nobody reads musterd's stderr",
-    fault="musterd's stderr is a pipe that is full, for 5 s and on; rank 3 fails, and another job comes",
-    expected="no node is lost, both jobs run to their end; once the pipe is read what was held back comes, or how many "
-    "lines are missing",
+    fault="musterd's stderr is a full pipe for 5 s and on; rank 3 fails, another job comes",
+    expected="no node is lost, both jobs end well; once the pipe is read, the lines come, or how many are missing",
     recovers="from a failure while the pipe is full",
     most_repeats=5,
     shows="rank 3 on host node2 exited with code 3",

@@ -12,7 +12,7 @@ from trial import Trial
     "F41",
     "one node too many",
     fault="a fourth agent comes to a running job of three nodes",
-    expected="it hears at once that it is a spare, waits, and exits with 0 when the job succeeds",
+    expected="it hears at once that it is a spare, and exits with 0 when the job succeeds",
     detects="until it has heard, from its start on",
     goals=Goals(detect_ms=100),
     torchrun="waits without a word (20 s)",
@@ -34,7 +34,7 @@ def one_too_many(trial: Trial) -> None:
     "a node rank given twice",
     fault="static mode; a third agent comes with --node-rank=1, which another has",
     expected="it exits with 3 and says who has the rank; the job does not notice",
-    detects="until it has exited, from its start on; the node that has the rank is heard of twice meanwhile",
+    detects="until it has exited, from its start on (the rank's holder is heard twice meanwhile)",
     goals=Goals(detect_ms=3000),
 )
 def rank_twice(trial: Trial) -> None:
@@ -55,9 +55,9 @@ def rank_twice(trial: Trial) -> None:
 @case(
     "F58",
     "a node is started anew before the first round",
-    fault="static mode; `kill -9` to rank 1's agent while rank 2 has not come, and at once a new one for rank 1",
-    expected="the new one has to wait until the old one is known to be dead, then takes its place; the job runs",
-    recovers="until all workers run, from rank 2's start on",
+    fault="static mode; before rank 2 comes, `kill -9` to rank 1's agent, and at once a new one",
+    expected="the new one takes the old one's place once that is known to be dead; the job runs",
+    recovers="from rank 2's start on",
 )
 def rank_replaced(trial: Trial) -> None:
     def kill() -> None:
@@ -73,7 +73,7 @@ def rank_replaced(trial: Trial) -> None:
     "a host reboots before the first round",
     fault="as F58, but the host of rank 1 loses power and comes back: no FIN, no RST",
     expected="as F58",
-    recovers="until all workers run, from rank 2's start on",
+    recovers="from rank 2's start on",
 )
 def rank_replaced_silently(trial: Trial) -> None:
     _replace_rank_1(trial, trial.cluster.nodes[1].reboot)

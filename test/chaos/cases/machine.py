@@ -15,7 +15,7 @@ from trial import NODES, Trial
     "F28",
     "the log's disk is full",
     fault="--log-dir on a tmpfs of 1 MiB, --tee=3; every rank of node1 writes 4 MiB",
-    expected="no worker notices; the agent says once for each file that it loses lines",
+    expected="no worker notices; the agent says once per file that it loses lines",
     detects="until the agent says so",
     torchrun="a worker's write fails, and the job with it",
     trouble="has lost output: No space left on device",
@@ -48,9 +48,9 @@ def log_disk_full(trial: Trial) -> None:
 @case(
     "F32",
     "an agent has no descriptors left",
-    fault="node2's agent may have no more descriptors than it has; rank 3 exits with 3",
-    expected="the job goes on, or ends everywhere with the cause in one sentence; nothing hangs",
-    recovers="until all workers run again, or all agents have ended",
+    fault="node2's agent gets no more descriptors; rank 3 exits with 3",
+    expected="the job goes on, or ends everywhere and says why",
+    recovers="until workers run again or agents have ended",
     shows="rank 3 on host node2 exited with code 3",
 )
 def no_descriptors(trial: Trial) -> None:
@@ -66,9 +66,9 @@ def no_descriptors(trial: Trial) -> None:
 @case(
     "F33",
     "an agent cannot fork",
-    fault="node2's agent is in a pids control group that is full but for the failed worker; rank 3 exits with 3",
-    expected="the job goes on, or ends everywhere with the cause in one sentence; nothing hangs",
-    recovers="until all workers run again, or all agents have ended",
+    fault="node2's pids control group is full but for the failed worker; rank 3 exits with 3",
+    expected="the job goes on, or ends everywhere and says why",
+    recovers="until workers run again or agents have ended",
     needs=("pids",),
     shows="rank 3 on host node2 could not be started: fork: Resource temporarily unavailable",
 )
@@ -88,10 +88,9 @@ def cannot_fork(trial: Trial) -> None:
 
 @case(
     "F35",
-    "a machine without time",
+    "an overloaded machine",
     fault="16 busy loops on all hosts' processors for 10 s; then rank 3 exits with 3",
     expected="no node is lost, one restart",
-    torchrun="not tried",
     most_repeats=5,
     shows="rank 3 on host node2 exited with code 3",
 )
