@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -24,6 +25,22 @@ bool IsHostCharacter(char c) {
          c == '-';
 }
 
+// The host without brackets; `how_to_write` ends the sentence about one that is wrong.
+absl::StatusOr<std::string> HostIn(absl::string_view text, absl::string_view how_to_write) {
+  if (text.size() >= 2 && text.front() == '[' && text.back() == ']') {
+    text = text.substr(1, text.size() - 2);
+  }
+  if (text.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("has no host; ", how_to_write));
+  }
+  for (const char c : text) {
+    if (!IsHostCharacter(c)) {
+      return absl::InvalidArgumentError(absl::StrCat("has a bad host; ", how_to_write));
+    }
+  }
+  return std::string(text);
+}
+
 }  // namespace
 
 absl::StatusOr<std::uint16_t> ParsePort(absl::string_view text) {
@@ -37,23 +54,16 @@ absl::StatusOr<std::uint16_t> ParsePort(absl::string_view text) {
 }
 
 absl::StatusOr<Endpoint> ParseLocalEndpoint(absl::string_view text) {
-  if (const auto port = ParsePort(text); port.ok()) return Endpoint{"127.0.0.1", *port};
-  return ParseEndpoint(text, std::nullopt);
+  if (absl::c_any_of(text, [](char c) { return !absl::ascii_isdigit(c); }) || text.empty()) {
+    return ParseEndpoint(text, std::nullopt);
+  }
+  const auto port = ParsePort(text);
+  if (!port.ok()) return port.status();
+  return Endpoint{"127.0.0.1", *port};
 }
 
 absl::StatusOr<std::string> ParseHost(absl::string_view text) {
-  if (text.size() >= 2 && text.front() == '[' && text.back() == ']') {
-    text = text.substr(1, text.size() - 2);
-  }
-  if (text.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat("has no host; ", kHowToWrite));
-  }
-  for (const char c : text) {
-    if (!IsHostCharacter(c)) {
-      return absl::InvalidArgumentError(absl::StrCat("has a bad host; ", kHowToWrite));
-    }
-  }
-  return std::string(text);
+  return HostIn(text, "write a name or an IP address");
 }
 
 absl::StatusOr<Endpoint> ParseEndpoint(absl::string_view text,
@@ -77,7 +87,7 @@ absl::StatusOr<Endpoint> ParseEndpoint(absl::string_view text,
   } else {
     return absl::InvalidArgumentError(absl::StrCat("has no port; ", kHowToWrite));
   }
-  auto parsed = ParseHost(host);
+  auto parsed = HostIn(host, kHowToWrite);
   if (!parsed.ok()) return parsed.status();
   endpoint.host = *std::move(parsed);
   return endpoint;

@@ -117,6 +117,7 @@ TEST(ServerConfigTest, MistakesAreOneSentenceAndExitCode2) {
       {{"--drain-timeout=99999999999"}, "--drain-timeout"},
       {{"--log-level=loud"}, "--log-level"},
       {{"--http=x"}, "--http=x has no port"},
+      {{"--http=99999"}, "--http=99999 has a bad port"},
       {{"--http=0.0.0.0:9400"}, "--http=0.0.0.0:9400 would send tokens over the network"},
       {{"--http=9400", "--tls-ca=a", "--tls-cert=b", "--tls-key=c"},
        "--http=9400 asks for a token"},

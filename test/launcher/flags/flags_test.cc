@@ -724,7 +724,7 @@ TEST(FlagsTest, EachMistakeIsOneSentenceThatSaysWhatToDo) {
 --token-fd=2 true => --token-fd=2 is not an open file descriptor of 3 or above, as in `--token-fd=3 3<FILE`
 --insecure --token-file=t true => --insecure and --token-file exclude each other; drop one of them
 --master-port=http true => --master-port=http has a bad port; a port is a number from 0 to 65535
---master-addr=h/x true => --master-addr=h/x has a bad host; write HOST:PORT, with brackets around an IPv6 address
+--master-addr=h/x true => --master-addr=h/x has a bad host; write a name or an IP address
 --max-restarts -1 true => --max-restarts -1 is not valid; give a whole number from 0
 --shutdown-timeout=-5 true => --shutdown-timeout=-5 is not a number of seconds; give 0 or more, or inf
 --health-port=node0 true => --health-port=node0 has no port; write HOST:PORT, with brackets around an IPv6 address
