@@ -3,17 +3,17 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <fstream>
+#include <optional>
 #include <set>
 #include <utility>
 
-#include <CLI/CLI.hpp>
+#define TOML_EXCEPTIONS 0
+#include <toml++/toml.h>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/strip.h"
 #include "base/cli/command.h"
 #include "base/cli/readers.h"
 #include "base/version.h"
@@ -240,33 +240,50 @@ bool IsSetting(const Flag& flag) {
   return flag.kind != Flag::Kind::kText && flag.name != "--ready-fd" && flag.name != "--config";
 }
 
+// As it would be typed on the command line; nullopt: no flag takes such a value.
+std::optional<std::string> TypedValue(const toml::node& value) {
+  if (const auto* const text = value.as_string()) return text->get();
+  if (const auto* const number = value.as_integer()) return absl::StrCat(number->get());
+  if (const auto* const number = value.as_floating_point()) return absl::StrCat(number->get());
+  if (const auto* const is_on = value.as_boolean()) return is_on->get() ? "true" : "false";
+  return std::nullopt;
+}
+
 absl::Status ReadConfigFile(const base::Command& command, ServerArgs& args) {
   const std::string path = args.config.config_file;
   if (!IsReadableFile(path)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--config=", path, " is not a readable file; name one, or leave the flag out"));
   }
-  std::ifstream file(path);
+  const toml::parse_result file = toml::parse_file(path);
+  if (!file) {
+    const toml::parse_error& error = file.error();
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ", line ", error.source().begin.line,
+                     ", is not TOML: ", std::string(error.description())));
+  }
   const std::set<absl::string_view> typed = args.given;
-  for (const CLI::ConfigItem& item : CLI::ConfigTOML().from_config(file)) {
-    std::string name = item.fullname();
+  for (const auto& [key, value] : file.table()) {
+    const std::string name(key.str());
     const auto flag = std::find_if(
         command.flags.begin(), command.flags.end(),
         [&](const Flag& one) { return one.name == absl::StrCat("--", name) && IsSetting(one); });
     if (flag == command.flags.end()) {
-      absl::string_view key = name;
-      const bool table = absl::ConsumeSuffix(&key, ".++");
-      name = table ? absl::StrCat("[", key, "]") : std::string(key);
+      const std::string shown = value.is_table() ? absl::StrCat("[", name, "]") : name;
       return absl::InvalidArgumentError(
-          absl::StrCat(path, " sets '", OneLine(name, kLongestKey),
+          absl::StrCat(path, " sets '", OneLine(shown, kLongestKey),
                        "', which is not a setting; the keys are flags without their dashes, see "
                        "musterd --help"));
     }
     if (typed.contains(flag->name)) continue;
-    const std::string value = item.inputs.empty() ? "" : item.inputs.back();
-    if (const Problem problem = flag->set(value, args)) {
+    const std::optional<std::string> text = TypedValue(value);
+    if (!text) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          path, " sets '", name, "' to what is neither a string nor a number, true or false"));
+    }
+    if (const Problem problem = flag->set(*text, args)) {
       return absl::InvalidArgumentError(
-          absl::StrCat(path, ": ", flag->name, "=", value, " ", *problem));
+          absl::StrCat(path, ": ", flag->name, "=", *text, " ", *problem));
     }
     args.given.insert(flag->name);
   }

@@ -10,7 +10,7 @@ packages=(
   bazel-bootstrap bazel-rules-java bazel-rules-proto g++ git
   # muster and musterd.
   libabsl-dev libboost1.81-dev libcli11-dev libfmt-dev libgrpc++-dev libncurses-dev libprotobuf-dev libspdlog-dev
-  libsqlite3-dev libssl-dev nlohmann-json3-dev protobuf-compiler protobuf-compiler-grpc
+  libsqlite3-dev libssl-dev libtomlplusplus-dev nlohmann-json3-dev protobuf-compiler protobuf-compiler-grpc
   # muster-train. LibTorch's default, the reference BLAS, is 25 times slower than OpenBLAS.
   dataset-fashion-mnist libcsv-dev libdeflate-dev libgloo-dev libopenblas0-pthread libpng-dev libtorch-dev
   libturbojpeg0-dev zlib1g-dev

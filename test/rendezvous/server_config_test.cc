@@ -165,6 +165,8 @@ TEST(ServerConfigTest, ConfigFileSaysWhatFlagsSay) {
   EXPECT_EQ(config.drain_timeout, std::chrono::seconds(7));
   EXPECT_EQ(config.log_level, "debug");
   EXPECT_TRUE(Parse({"--config", FileOf("insecure = true\n")}).token.insecure);
+  EXPECT_EQ(Parse({"--config", FileOf("listen = \"a\\u003a7\"\n")}).listen, (Endpoint{"a", 7}));
+  EXPECT_EQ(Parse({"--config", FileOf("log-level = \"\"\"\ndebug\"\"\"\n")}).log_level, "debug");
 }
 
 TEST(ServerConfigTest, FlagOutdoesConfigFile) {
@@ -194,6 +196,12 @@ TEST(ServerConfigTest, MistakesInConfigFileAreOneSentenceAndExitCode2) {
       {FileOf("log-level = \"loud\"\n"), "--log-level"},
       {FileOf("listen = \"a:65536\"\n"), "--listen=a:65536 has a bad port"},
       {FileOf("tokens = \"/t\"\ninsecure = true\n"), "--tokens is for several tenants"},
+      {FileOf("listen = [\"a:1\"]\n"), "sets 'listen' to what is neither a string nor a number"},
+      {FileOf("drain-timeout = 1.5\n"), "--drain-timeout=1.5 "},
+      // What is no TOML was taken: the flag had no value, or its first one.
+      {FileOf("listen = \"a:1\"\ninsecure\n"), ", line 2, is not TOML: "},
+      {FileOf("listen = \"a:1\"\nlisten = \"b:1\"\n"), ", line 2, is not TOML: "},
+      {FileOf("listen = \"a:1\" b\n"), ", line 1, is not TOML: "},
       {"/no/such/file", "--config=/no/such/file is not a readable file"},
       {"/", "--config=/ is not a readable file"},
   };
@@ -224,14 +232,23 @@ TEST(ServerConfigTest, ConfigFileThatIsNoFileIsNotWaitedFor) {
 
 // "Another file in its place, and its bytes went to my terminal."
 TEST(ServerConfigTest, ConfigFileOfAnotherKindIsQuotedSafely) {
-  const auto parsed = ParseServerConfig(
-      {"--config", FileOf("\x1b[2J\x07\xff" + std::string(300, 'x') + "\x7f\r = 1\n")});
-  const auto* exit = std::get_if<EarlyExit>(&parsed);
-  ASSERT_NE(exit, nullptr);
-  EXPECT_THAT(exit->text, HasSubstr("', which is not a setting"));
-  EXPECT_LT(exit->text.size(), 400u);
-  for (const char byte : exit->text.substr(0, exit->text.size() - 1)) {
-    EXPECT_TRUE(byte >= ' ' && byte < '\x7f') << exit->text;
+  struct Case {
+    std::string file;
+    std::string said;
+  };
+  const Case cases[] = {
+      {"\x1b[2J\x07\xff" + std::string(300, 'x') + "\x7f\r = 1\n", ", line 1, is not TOML: "},
+      {"\"\\u001b[2J" + std::string(300, 'x') + "\" = 1\n", "', which is not a setting"},
+  };
+  for (const Case& c : cases) {
+    const auto parsed = ParseServerConfig({"--config", FileOf(c.file)});
+    const auto* exit = std::get_if<EarlyExit>(&parsed);
+    ASSERT_NE(exit, nullptr) << c.said;
+    EXPECT_THAT(exit->text, HasSubstr(c.said));
+    EXPECT_LT(exit->text.size(), 400u);
+    for (const char byte : exit->text.substr(0, exit->text.size() - 1)) {
+      EXPECT_TRUE(byte >= ' ' && byte < '\x7f') << exit->text;
+    }
   }
 }
 
@@ -295,7 +312,8 @@ TEST(ServerConfigTest, CertificateThatEtcdCannotTakeIsToldByItsFile) {
   // ... which holds for one that another authority has signed, as etcd may know that one.
   const test::SiteAuthority other("other");
   EXPECT_EQ(issued(other, curve(), "clientAuth"), "");
-  EXPECT_THAT(issued(other, curve(), "serverAuth"), HasSubstr(": it is not a client certificate: "));
+  EXPECT_THAT(issued(other, curve(), "serverAuth"),
+              HasSubstr(": it is not a client certificate: "));
   EXPECT_THAT(issued(other, weak(), "clientAuth"), HasSubstr(": it has a key of 1024 bits, "));
 }
 
