@@ -150,6 +150,37 @@ constexpr Flag kManifestFlags[] = {
      .set = Store<ReadText, &JobSpec::cluster_domain>},
 };
 
+// Flags of muster run that the manifest gives each pod, and what to write before -- instead.
+struct OwnFlag {
+  absl::string_view name;
+  absl::string_view instead;
+};
+constexpr OwnFlag kOwnFlags[] = {
+    {"--nnodes", "; give --nodes before --"},
+    {"--rdzv-id", "; give --name before --"},
+    {"--rdzv-endpoint", ""},
+    {"--node-rank", ""},
+    {"--health-port", ""},
+    {"--hosts", ""},
+    {"--hostfile", ""},
+};
+
+// Whether the pods can run this command line of muster run, so that it does not fail in them.
+absl::Status CheckRun(const std::vector<std::string>& line) {
+  RunFlags flags;
+  const absl::Status status = base::ReadCommandLine(
+      RunRow(Dialect::kRun), line, [](const std::string&) { return std::string(); }, flags);
+  if (!status.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("after --, muster run: ", status.message()));
+  }
+  for (const OwnFlag& own : kOwnFlags) {
+    if (!flags.given.contains(own.name)) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        own.name, " after --: the manifest itself decides it for each pod", own.instead));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status ManifestArgs::Complete(base::Variables) {
@@ -167,6 +198,7 @@ absl::Status ManifestArgs::Complete(base::Variables) {
     return absl::InvalidArgumentError(
         "no image is named; give --image=IMAGE, with muster in its PATH");
   }
+  if (absl::Status status = CheckRun(operands); !status.ok()) return status;
   spec.run = operands;
   if (!spec.secret.empty() && !token_file.empty()) {
     return absl::InvalidArgumentError(
