@@ -228,7 +228,8 @@ Flags end at the script: whatever follows it is the script's.
 constexpr absl::string_view kRunEnd =
     R"(Flags may be written with underscores instead of dashes, may be abbreviated where that is
 unambiguous, and may be set by environment variables: PET_NNODES for --nnodes, PET_STANDALONE=1 for
---standalone.
+--standalone. What is about one launch has no variable: --detach, --dry-run, --print-config, --hosts
+and the other flags for hosts.
 
 Exit codes: 0 all workers succeeded, 1 a worker failed (see --exit-code), 2 the command line is
 wrong, 3 the rendezvous failed, 4 this machine lacks what the run needs, 128+n ended by signal n.
