@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Checks that Kubernetes would accept what `muster manifest` prints: by its published schemas, and
-# that its API knows every field. Checks test/launcher/hosts/testdata/*.yaml, which a test compares
+# that its API knows every field. Checks test/launcher/remote/testdata/*.yaml, which a test compares
 # with the output, or the files in the arguments. Needs node 18 or newer and npm, and once the npm
 # registry: the packages stay in a cache.
 #   scripts/manifest_checks.sh [FILE...]
@@ -33,10 +33,10 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 for mistake in 's/completions: 4/completions: four/' 's/podReplacementPolicy/podReplacmentPolicy/' 's/path: .healthz$/paht: x/' \
   's/type: DisruptionTarget/typ: DisruptionTarget/' '/clusterIP/s/: .*/: [None]/' 's/containerPort: 29400/containerPort: "29400"/'; do
-  sed "$mistake" test/launcher/hosts/testdata/four_nodes.yaml >"$scratch/broken.yaml"
+  sed "$mistake" test/launcher/remote/testdata/four_nodes.yaml >"$scratch/broken.yaml"
   if check "$scratch/broken.yaml" >"$scratch/said"; then
     echo "manifest_checks: a mistake was not found: $mistake" >&2
     exit 1
   fi
 done
-check test/launcher/hosts/testdata/*.yaml
+check test/launcher/remote/testdata/*.yaml

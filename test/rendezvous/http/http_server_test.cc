@@ -1,5 +1,5 @@
 // Streams: who is told what is published, and what becomes of those that do not read. What is asked
-// and answered once is tested with /healthz (test/launcher/agent/health_server_test.cc).
+// and answered once is tested with /healthz (test/launcher/run/health_server_test.cc).
 #include "rendezvous/net/http_server.h"
 
 #include <malloc.h>

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "launcher/remote/fan_out.h"
-#include "test/launcher/tree/simulation.h"
+#include "test/launcher/remote/simulation/simulation.h"
 #include "test/rendezvous/simulation/random.h"
 #include "test/rendezvous/simulation/trace.h"
 

@@ -1,6 +1,6 @@
 // The checks of the launch tree's simulation, and the order of its phases.
 #include "absl/strings/str_cat.h"
-#include "test/launcher/tree/world.h"
+#include "test/launcher/remote/simulation/world.h"
 
 namespace muster::launcher {
 namespace {

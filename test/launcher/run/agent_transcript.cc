@@ -1,4 +1,4 @@
-#include "test/launcher/agent/agent_transcript.h"
+#include "test/launcher/run/agent_transcript.h"
 
 #include <csignal>
 #include <variant>

@@ -25,7 +25,7 @@ std::string Printed(const JobSpec& spec) {
 void ExpectPrinted(const JobSpec& spec, const std::string& file) {
   const std::string printed = Printed(spec);
   if (std::getenv("MUSTER_REWRITE") != nullptr) std::cout << file << ":\n" << printed;
-  std::ifstream in("test/launcher/hosts/testdata/" + file);
+  std::ifstream in("test/launcher/remote/testdata/" + file);
   const std::string expected{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
   EXPECT_EQ(printed, expected);
 }

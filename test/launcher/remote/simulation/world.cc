@@ -1,4 +1,4 @@
-#include "test/launcher/tree/world.h"
+#include "test/launcher/remote/simulation/world.h"
 
 #include <algorithm>
 #include <type_traits>

@@ -7,8 +7,8 @@
 //
 // A failing run prints its seed. To see it step by step:
 //   bazel test --test_env=MUSTER_SIM_SEED=17 --test_env=MUSTER_SIM_TRACE=1 --test_output=all
-//       //test/launcher/tree:simulation_test
-#include "test/launcher/tree/simulation.h"
+//       //test/launcher/remote/simulation:simulation_test
+#include "test/launcher/remote/simulation/simulation.h"
 
 #include <gtest/gtest.h>
 

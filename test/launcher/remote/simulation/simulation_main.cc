@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <iostream>
 
-#include "test/launcher/tree/simulation.h"
+#include "test/launcher/remote/simulation/simulation.h"
 
 int main(int argc, char** argv) {
   if (argc != 3) return 2;

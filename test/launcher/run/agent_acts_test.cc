@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
-#include "test/launcher/agent/agent_transcript.h"
+#include "test/launcher/run/agent_transcript.h"
 
 namespace muster::launcher {
 namespace {

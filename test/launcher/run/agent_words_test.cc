@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "test/launcher/agent/agent_transcript.h"
+#include "test/launcher/run/agent_transcript.h"
 
 namespace muster::launcher {
 namespace {
