@@ -18,7 +18,7 @@
 
 #include "base/failure.h"
 #include "base/unique_fd.h"
-#include "launcher/machine/nproc.h"
+#include "launcher/machine/cpus.h"
 #include "worker/process/process_info.h"
 #include "worker/tree/cgroup.h"
 

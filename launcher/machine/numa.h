@@ -23,11 +23,12 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
+#include "launcher/machine/cpus.h"
 #include "launcher/machine/environment.h"
-#include "launcher/machine/nproc.h"
-#include "launcher/machine/nvml.h"
 
 namespace muster::launcher {
+
+struct GpuDevice;
 
 // Where this machine's CPUs are relative to one another and to its PCI devices, from /sys.
 

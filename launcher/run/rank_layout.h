@@ -11,8 +11,8 @@
 
 #include "base/unique_fd.h"
 #include "launcher/cli/launch_config.h"
+#include "launcher/machine/cpus.h"
 #include "launcher/machine/environment.h"
-#include "launcher/machine/nproc.h"
 #include "rendezvous/core/values/types.h"
 #include "worker/worker_spec.h"
 

@@ -12,7 +12,7 @@
 #include "base/safe_text.h"
 #include "base/text.h"
 #include "launcher/cli/launch_config.h"
-#include "launcher/machine/nproc.h"
+#include "launcher/machine/cpus.h"
 #include "launcher/run/rank_layout.h"
 
 namespace muster::launcher {

@@ -1,4 +1,4 @@
-#include "launcher/machine/nproc.h"
+#include "launcher/machine/cpus.h"
 
 #include <sched.h>
 

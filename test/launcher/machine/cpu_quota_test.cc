@@ -1,5 +1,5 @@
 // "--nproc-per-node=cpu started 64 workers in a container that may use one CPU."
-#include "launcher/machine/nproc.h"
+#include "launcher/machine/cpus.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,5 @@
 #include "launcher/machine/nproc.h"
+#include "launcher/machine/cpus.h"
 
 #include <sched.h>
 
