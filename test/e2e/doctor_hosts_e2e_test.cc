@@ -11,7 +11,7 @@
 #include "base/json.h"
 #include "test/e2e/ssh_hosts.h"
 #include "test/support/process_scan.h"
-#include "test/support/run_until.h"
+#include "test/support/wait_until.h"
 
 namespace muster::test {
 namespace {

@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "test/e2e/e2e_fixture.h"
-#include "test/support/run_until.h"
+#include "test/support/wait_until.h"
 
 namespace muster::test {
 namespace {

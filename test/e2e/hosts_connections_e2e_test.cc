@@ -11,8 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "test/e2e/ssh_hosts.h"
 #include "test/support/process_scan.h"
-#include "test/support/run_until.h"
 #include "test/support/temp_dir.h"
+#include "test/support/wait_until.h"
 
 namespace muster::test {
 namespace {

@@ -18,7 +18,7 @@
 
 #include "test/e2e/ssh_hosts.h"
 #include "test/support/process_scan.h"
-#include "test/support/run_until.h"
+#include "test/support/wait_until.h"
 
 namespace muster::test {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "test/e2e/e2e_fixture.h"
 #include "test/support/process_scan.h"
-#include "test/support/run_until.h"
+#include "test/support/wait_until.h"
 
 namespace muster::test {
 namespace {

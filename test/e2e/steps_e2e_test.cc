@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "test/e2e/e2e_fixture.h"
-#include "test/support/run_until.h"
+#include "test/support/wait_until.h"
 
 namespace muster::test {
 namespace {

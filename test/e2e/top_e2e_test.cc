@@ -11,8 +11,8 @@
 
 #include "test/e2e/e2e_fixture.h"
 #include "test/support/process_scan.h"
-#include "test/support/run_until.h"
 #include "test/support/tmux.h"
+#include "test/support/wait_until.h"
 
 namespace muster::test {
 namespace {

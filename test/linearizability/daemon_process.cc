@@ -15,8 +15,8 @@
 #include "rendezvous/identity/authority.h"
 #include "rendezvous/identity/token.h"
 #include "test/support/process_scan.h"
-#include "test/support/run_until.h"
 #include "test/support/temp_dir.h"
+#include "test/support/wait_until.h"
 
 namespace muster::linearizability {
 

@@ -21,6 +21,7 @@
 #include "test/linearizability/store_client.h"
 #include "test/linearizability/traffic.h"
 #include "test/support/run_until.h"
+#include "test/support/wait_until.h"
 
 namespace muster::linearizability {
 namespace {

@@ -11,6 +11,7 @@
 #include "test/linearizability/daemon_process.h"
 #include "test/support/run_until.h"
 #include "test/support/temp_dir.h"
+#include "test/support/wait_until.h"
 
 namespace muster::linearizability {
 namespace {

@@ -18,8 +18,8 @@
 #include <spdlog/spdlog.h>
 
 #include "test/support/command.h"
-#include "test/support/run_until.h"
 #include "test/support/temp_dir.h"
+#include "test/support/wait_until.h"
 
 namespace muster::rendezvous {
 namespace {

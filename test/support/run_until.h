@@ -1,17 +1,14 @@
-// Waits for a condition in a test, with a deadline and without guessing how long things take.
+// Waits for a condition in a test that has a loop.
 #pragma once
 
 #include <chrono>
-#include <utility>
 
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 
-namespace muster::test {
+#include "test/support/wait_until.h"
 
-// Far more than any test needs, even on the slowest machine. When it passes, the condition will
-// never hold.
-inline constexpr std::chrono::seconds kDeadline(60);
+namespace muster::test {
 
 // Runs the loop until `condition` holds; false if the deadline passes first. Evaluates the
 // condition after every handler and, because it may depend on the outside world (/proc), every few
@@ -27,13 +24,6 @@ template <typename Condition>
     io.run_one_for(std::chrono::milliseconds(5));
   }
   return true;
-}
-
-// The same for a test without a loop.
-template <typename Condition>
-[[nodiscard]] bool WaitUntil(Condition condition, std::chrono::milliseconds deadline = kDeadline) {
-  boost::asio::io_context io;
-  return RunUntil(io, std::move(condition), deadline);
 }
 
 }  // namespace muster::test

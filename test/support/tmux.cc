@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "test/support/run_until.h"
+#include "test/support/wait_until.h"
 
 namespace muster::test {
 

@@ -17,8 +17,8 @@
 #include "rendezvous/net/listening_socket.h"
 #include "test/rendezvous/keeper/caller.h"
 #include "test/support/process_scan.h"
-#include "test/support/run_until.h"
 #include "test/support/temp_dir.h"
+#include "test/support/wait_until.h"
 
 namespace muster::rendezvous {
 namespace {

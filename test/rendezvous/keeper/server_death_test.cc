@@ -16,6 +16,7 @@
 #include "test/support/process_scan.h"
 #include "test/support/run_until.h"
 #include "test/support/temp_dir.h"
+#include "test/support/wait_until.h"
 
 namespace muster::rendezvous {
 namespace {

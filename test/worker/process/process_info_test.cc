@@ -12,7 +12,7 @@
 
 #include <gtest/gtest.h>
 
-#include "test/support/run_until.h"
+#include "test/support/wait_until.h"
 
 namespace muster::worker {
 namespace {

@@ -16,8 +16,8 @@
 #include <boost/asio/read.hpp>
 
 #include "test/support/process_scan.h"
-#include "test/support/run_until.h"
 #include "test/support/temp_dir.h"
+#include "test/support/wait_until.h"
 #include "worker/process/process_info.h"
 #include "worker/process/spawn.h"
 

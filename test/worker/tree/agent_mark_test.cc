@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-#include "test/support/run_until.h"
+#include "test/support/wait_until.h"
 #include "worker/process/spawn.h"
 
 namespace muster::worker {

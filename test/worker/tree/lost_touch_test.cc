@@ -13,6 +13,7 @@
 #include "test/support/process_scan.h"
 #include "test/support/run_until.h"
 #include "test/support/temp_dir.h"
+#include "test/support/wait_until.h"
 #include "test/worker/group_fixture.h"
 #include "worker/process/spawn.h"
 

@@ -16,8 +16,8 @@
 
 #include <gtest/gtest.h>
 
-#include "test/support/run_until.h"
 #include "test/support/temp_dir.h"
+#include "test/support/wait_until.h"
 #include "worker/process/spawn.h"
 #include "worker/tree/orphan_guard.h"
 
