@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "rendezvous/confine.h"
 #include "rendezvous/net/endpoint.h"
+#include "rendezvous/net/find_credentials.h"
 
 namespace muster::rendezvous {
 std::string FailureLine(const absl::Status& status, const char* advice) {

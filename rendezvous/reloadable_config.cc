@@ -10,7 +10,7 @@
 
 #include "rendezvous/core/values/limits.h"
 #include "rendezvous/net/endpoint.h"
-#include "rendezvous/net/token_source.h"
+#include "rendezvous/net/find_credentials.h"
 
 namespace muster::rendezvous {
 namespace {

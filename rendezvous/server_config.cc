@@ -19,6 +19,7 @@
 #include "base/version.h"
 #include "rendezvous/core/values/limits.h"
 #include "rendezvous/core/values/phrases.h"
+#include "rendezvous/net/find_credentials.h"
 
 namespace muster::rendezvous {
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "rendezvous/etcd_config.h"
+#include "rendezvous/identity/token_source.h"
 #include "rendezvous/net/endpoint.h"
-#include "rendezvous/net/token_source.h"
 
 namespace muster::rendezvous {
 

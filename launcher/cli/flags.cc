@@ -15,6 +15,7 @@
 #include "launcher/cli/program.h"
 #include "launcher/cli/slurm.h"
 #include "launcher/machine/devices.h"
+#include "rendezvous/net/find_credentials.h"
 
 namespace muster::launcher {
 namespace {

@@ -14,6 +14,7 @@
 #include "launcher/cli/program.h"
 #include "launcher/remote/host_list.h"
 #include "launcher/remote/link_command.h"
+#include "rendezvous/net/find_credentials.h"
 
 namespace muster::launcher {
 namespace {

@@ -12,7 +12,7 @@
 #include "launcher/machine/environment.h"
 #include "launcher/remote/host_list.h"
 #include "launcher/remote/link_command.h"
-#include "rendezvous/net/token_source.h"
+#include "rendezvous/identity/token_source.h"
 
 namespace muster::launcher {
 

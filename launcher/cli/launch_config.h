@@ -16,8 +16,8 @@
 #include "launcher/machine/environment.h"
 #include "launcher/machine/numa.h"
 #include "rendezvous/core/values/types.h"
+#include "rendezvous/identity/token_source.h"
 #include "rendezvous/net/endpoint.h"
-#include "rendezvous/net/token_source.h"
 #include "worker/worker_spec.h"
 
 namespace muster::launcher {

@@ -10,6 +10,7 @@
 #include "launcher/cli/print_output.h"
 #include "rendezvous/core/values/phrases.h"
 #include "rendezvous/net/endpoint.h"
+#include "rendezvous/net/find_credentials.h"
 #include "rendezvous/net/grpc_server.h"
 #include "worker/env_names.h"
 

@@ -9,8 +9,8 @@
 #include "absl/types/span.h"
 #include "base/cli/command.h"
 #include "rendezvous/client/daemon_query.h"
+#include "rendezvous/identity/token_source.h"
 #include "rendezvous/net/endpoint.h"
-#include "rendezvous/net/token_source.h"
 
 namespace muster::launcher {
 

@@ -17,6 +17,7 @@
 #include "launcher/cli/flag_table.h"
 #include "launcher/cli/launch_config.h"
 #include "rendezvous/net/endpoint.h"
+#include "rendezvous/net/find_credentials.h"
 
 namespace muster::launcher {
 namespace {

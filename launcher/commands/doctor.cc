@@ -31,7 +31,7 @@
 #include "launcher/machine/network.h"
 #include "rendezvous/identity/token.h"
 #include "rendezvous/net/endpoint.h"
-#include "rendezvous/net/token_source.h"
+#include "rendezvous/net/find_credentials.h"
 
 namespace muster::launcher {
 namespace {

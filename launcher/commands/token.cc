@@ -17,7 +17,7 @@
 #include "launcher/cli/with_args.h"
 #include "launcher/machine/environment.h"
 #include "rendezvous/identity/token.h"
-#include "rendezvous/net/token_source.h"
+#include "rendezvous/net/find_credentials.h"
 
 namespace muster::launcher {
 namespace {

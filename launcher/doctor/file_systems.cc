@@ -25,7 +25,7 @@
 #include "base/text.h"
 #include "base/unique_fd.h"
 #include "launcher/doctor/bounded_look.h"
-#include "rendezvous/net/token_source.h"
+#include "rendezvous/net/find_credentials.h"
 #include "worker/process/process_info.h"
 
 namespace muster::launcher {

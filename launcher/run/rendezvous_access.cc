@@ -19,6 +19,7 @@
 #include "launcher/machine/numa.h"
 #include "rendezvous/client/grpc_client.h"
 #include "rendezvous/client/in_process_client.h"
+#include "rendezvous/net/find_credentials.h"
 #include "rendezvous/net/grpc_server.h"
 #include "rendezvous/net/process_descriptors.h"
 #include "worker/env_names.h"

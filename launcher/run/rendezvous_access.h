@@ -27,7 +27,7 @@ std::string RendezvousEndpoint(const LaunchConfig& config);
 
 // What this node proves to the others of its job, and they to it; plaintext where the rendezvous
 // has no port, and where the user wants none, who is warned. Finds the token, or makes it. An error
-// is the user's mistake, in one sentence (rendezvous/net/token_source.h).
+// is the user's mistake, in one sentence (rendezvous/net/find_credentials.h).
 absl::StatusOr<rendezvous::Credentials> RendezvousCredentials(const LaunchConfig& config);
 
 // Decided once, before the agent is made:

@@ -14,7 +14,7 @@
 
 #include "launcher/machine/devices.h"
 #include "launcher/machine/nvml.h"
-#include "rendezvous/net/token_source.h"
+#include "rendezvous/net/find_credentials.h"
 
 namespace muster::launcher {
 namespace {

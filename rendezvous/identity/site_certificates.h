@@ -8,20 +8,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "rendezvous/identity/certificate_check.h"
+#include "rendezvous/identity/token_source.h"
 
 namespace muster::rendezvous {
-
-// Files in PEM (RFC 7468).
-struct CertificateFiles {
-  // The authorities accepted for the other end.
-  std::string ca;
-  // This end's certificate, with intermediates up to the authority; and its private key.
-  std::string certificate;
-  std::string key;
-
-  bool empty() const { return ca.empty() && certificate.empty() && key.empty(); }
-  bool operator==(const CertificateFiles&) const = default;
-};
 
 // Copies share their state. Methods may be called on any thread, and may wait for a disk.
 class SiteCertificates {

@@ -1,49 +1,19 @@
-// Where a process finds the token of its rendezvous, and what it does if there is none.
+// Finds the credentials that flags, environment and files give, and makes them where there are
+// none.
 #pragma once
 
-#include <optional>
 #include <string>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "base/safe_path.h"
 #include "rendezvous/identity/keyring.h"
-#include "rendezvous/identity/site_certificates.h"
+#include "rendezvous/identity/token_source.h"
 #include "rendezvous/net/credentials.h"
 #include "rendezvous/net/endpoint.h"
 
 namespace muster::rendezvous {
-
-// Environment variables in place of --token-file and --insecure.
-inline constexpr char kTokenFileVariable[] = "MUSTER_TOKEN_FILE";
-inline constexpr char kInsecureVariable[] = "MUSTER_INSECURE";
-// And of --tls-ca, --tls-cert and --tls-key.
-inline constexpr char kTlsCaVariable[] = "MUSTER_TLS_CA";
-inline constexpr char kTlsCertVariable[] = "MUSTER_TLS_CERT";
-inline constexpr char kTlsKeyVariable[] = "MUSTER_TLS_KEY";
-
-// The user's choice, by flags or environment.
-struct TokenSource {
-  // --token-file, MUSTER_TOKEN_FILE; empty: not given.
-  std::string file;
-  // --token-fd: a descriptor from which the token is read once; -1: not given.
-  int fd = -1;
-  // --insecure, MUSTER_INSECURE=1: no token is used, and connections are not encrypted.
-  bool insecure = false;
-  // --tls-ca, --tls-cert, --tls-key and their variables: certificates of the site's own authority
-  // instead of a token. All of them or none.
-  CertificateFiles tls;
-  // The user's own file: $XDG_CONFIG_HOME/muster/token, else $HOME/.config/muster/token; empty:
-  // neither is possible.
-  std::string own_file;
-  // Where the user's processes on this machine meet. On loopback the token is in one of these
-  // folders if `own_file` cannot be used: a container often has no home.
-  base::UserPlace place;
-
-  bool operator==(const TokenSource&) const = default;
-};
 
 // Reads a descriptor's number, at least 3. An error message is a phrase that continues after the
 // text: "is not the number of an open descriptor; ...".

@@ -1,4 +1,4 @@
-#include "rendezvous/net/token_source.h"
+#include "rendezvous/net/find_credentials.h"
 
 #include <linux/magic.h>
 #include <sys/stat.h>
