@@ -21,12 +21,18 @@
 #include "base/unique_fd.h"
 
 namespace muster::base {
+namespace {
+
+bool g_stdout_was_closed = false;
+
+}  // namespace
 
 void FillStdio() {
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
+    if (fcntl(fd, F_GETFD) >= 0) continue;
+    if (fd == STDOUT_FILENO) g_stdout_was_closed = true;
     // open() returns the lowest free descriptor, which is `fd`: all below are in use by now.
-    if (fcntl(fd, F_GETFD) < 0) [[maybe_unused]]
-      const int opened = open("/dev/null", O_RDWR);
+    [[maybe_unused]] const int opened = open("/dev/null", O_RDWR);
   }
 }
 
@@ -127,7 +133,9 @@ void Reap(pid_t child) {
 }
 
 bool PrintOut(const char* command, const std::string& text) {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) {
+  errno = EBADF;
+  if (!g_stdout_was_closed && std::fwrite(text.data(), 1, text.size(), stdout) == text.size() &&
+      std::fflush(stdout) == 0) {
     return true;
   }
   std::fprintf(stderr, "%s: write stdout: %s\n", command, SystemCause().c_str());

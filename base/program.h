@@ -57,8 +57,9 @@ void Reap(pid_t child);
 
 // Writes a command's result to stdout.
 
-// Writes all of `text`, which may hold any bytes. On failure, reports it on stderr with the prefix
-// `command` ("muster ps") and returns false.
+// Writes all of `text`, which may hold any bytes. On failure, which includes a stdout that was
+// closed before the process began, reports it on stderr with the prefix `command` ("muster ps") and
+// returns false.
 bool PrintOut(const char* command, const std::string& text);
 
 // The format of every log line of Muster's programs. It is torch's own, so that the lines of both
