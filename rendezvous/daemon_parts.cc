@@ -1,5 +1,8 @@
 #include "rendezvous/daemon_parts.h"
 
+#include <sys/prctl.h>
+#include <unistd.h>
+
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -17,6 +20,8 @@
 #include "rendezvous/confine.h"
 #include "rendezvous/net/endpoint.h"
 #include "rendezvous/net/find_credentials.h"
+#include "rendezvous/net/process_descriptors.h"
+#include "rendezvous/reloadable_config.h"
 
 namespace muster::rendezvous {
 std::string FailureLine(const absl::Status& status, const char* advice) {
@@ -54,6 +59,11 @@ void SayTrouble(const std::string& sentence) {
   spdlog::warn("{}", sentence);
 }
 
+namespace {
+
+// Leaves what is needed once the credentials have been read: their files, which are looked at
+// again, by the folders they are in, as a new file takes the place of an old one. Returns what this
+// system does not offer for it.
 std::vector<std::string> DropPrivileges(const ServerConfig& config, const std::string& state_path) {
   Confinement confinement;
   std::error_code error;
@@ -88,6 +98,18 @@ std::vector<std::string> DropPrivileges(const ServerConfig& config, const std::s
   // The time zone is for the log, and may be anywhere.
   ::tzset();
   return Confine(confinement);
+}
+
+}  // namespace
+
+DaemonStart::DaemonStart(const ServerConfig& config, const SupervisedDaemon* kept)
+    : credentials(CredentialsFor(config, SayTrouble)),
+      etcd(config.etcd ? ReadEtcdOptions(*config.etcd) : etcd::EtcdOptions()),
+      missing(DropPrivileges(config, kept != nullptr ? kept->things().state_path : "")),
+      log("musterd", STDERR_FILENO) {
+  spdlog::set_level(spdlog::level::from_str(config.log_level));
+  RaiseDescriptorLimit();
+  if (kept != nullptr) prctl(PR_SET_NAME, "musterd");
 }
 
 void LogSecurityPosture(const ServerConfig& config, const Credentials& credentials,

@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 
 #include "rendezvous/daemon_log.h"
+#include "rendezvous/keeper/supervised_daemon.h"
 #include "rendezvous/keeper/supervisor_policy.h"
 #include "rendezvous/net/credentials.h"
 #include "rendezvous/server/daemon_figures.h"
@@ -50,11 +51,22 @@ int Fail(DaemonLog& log, const std::string& line, int exit_code);
 [[noreturn]] void EndAtOnce(DaemonLog& log, const absl::Status& status, const char* consequence,
                             int exit_code);
 
-// What is needed once the credentials have been read: their files, which are looked at again, by
-// the folders they are in, as a new file takes the place of an old one.
-// Returns what this system does not offer for it. To be called before there is a log, which has a
-// thread.
-std::vector<std::string> DropPrivileges(const ServerConfig& config, const std::string& state_path);
+// The start that all daemons have in common. The order of the members is the only possible one:
+// files are read, then the privileges to read others are dropped, and only then there is a log,
+// which has a thread.
+struct DaemonStart {
+  // `kept`: the daemon is a keeper's child; null for one that forgets its jobs.
+  DaemonStart(const ServerConfig& config, const SupervisedDaemon* kept);
+
+  const absl::StatusOr<Credentials> credentials;
+  // Where jobs are kept; without an etcd the default, which is not used.
+  absl::StatusOr<etcd::EtcdOptions> etcd;
+  // What this system does not offer for dropping privileges.
+  const std::vector<std::string> missing;
+  DaemonLog log;
+  boost::asio::io_context io{1};
+  LoopTurns turns;
+};
 
 void SayWhereItListens(const ServerConfig& config, const Server& server);
 void SayTrouble(const std::string& sentence);

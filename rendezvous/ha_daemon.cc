@@ -1,7 +1,6 @@
 #include "rendezvous/ha_daemon.h"
 
 #include <malloc.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -61,23 +60,24 @@ constexpr char kStandsBy[] = "; standing by from now on";
 // most of them the daemon may be told to end, or lose the lead.
 class HaDaemon {
  public:
-  HaDaemon(boost::asio::io_context& io, const ServerConfig& config, const SupervisedDaemon& kept,
-           const Credentials& credentials, etcd::EtcdOptions options,
-           std::vector<tcp::acceptor> sockets, DaemonLog& log)
-      : io_(io),
+  // `start` must outlive it.
+  HaDaemon(const ServerConfig& config, const SupervisedDaemon& kept, DaemonStart& start,
+           std::vector<tcp::acceptor> sockets)
+      : io_(start.io),
         config_(config),
         kept_(kept),
-        credentials_(credentials),
+        credentials_(*start.credentials),
         sockets_(std::move(sockets)),
-        log_(log),
-        etcd_(etcd::ConnectToEtcd(io, std::move(options), SayTrouble)),
-        signals_(io, SIGTERM, SIGINT),
-        turns_of_memory_(io),
-        mirror_(*etcd_, std::make_unique<etcd::BootTimeAlarm>(io), config.etcd->root,
+        log_(start.log),
+        turns_(start.turns),
+        etcd_(etcd::ConnectToEtcd(io_, *std::move(start.etcd), SayTrouble)),
+        signals_(io_, SIGTERM, SIGINT),
+        turns_of_memory_(io_),
+        mirror_(*etcd_, std::make_unique<etcd::BootTimeAlarm>(io_), config.etcd->root,
                 [this](std::function<void()> part) { turns_of_memory_.Add(std::move(part)); },
                 {.follows = [this](std::size_t bytes) { SayItFollows(bytes); },
                  .trouble = [this](const absl::Status& why) { SayItIsBehind(why); }}),
-        catch_up_(io) {}
+        catch_up_(io_) {}
 
   void Begin() {
     signals_.async_wait([this](const boost::system::error_code& error, int) {
@@ -334,7 +334,7 @@ class HaDaemon {
   const Credentials& credentials_;
   std::vector<tcp::acceptor> sockets_;
   DaemonLog& log_;
-  LoopTurns turns_;
+  LoopTurns& turns_;
   const std::unique_ptr<etcd::Etcd> etcd_;
   etcd::PageReader pages_{*etcd_, [] { return std::chrono::steady_clock::now(); }};
   boost::asio::signal_set signals_;
@@ -361,22 +361,11 @@ class HaDaemon {
 
 }  // namespace
 
-int RunLed(const ServerConfig& config, const SupervisedDaemon& kept) {
-  const auto credentials = CredentialsFor(config, SayTrouble);
-  auto options = ReadEtcdOptions(*config.etcd);
-  const std::vector<std::string> missing = DropPrivileges(config, "");
-  DaemonLog log("musterd", STDERR_FILENO);
-  spdlog::set_level(spdlog::level::from_str(config.log_level));
-  RaiseDescriptorLimit();
-  prctl(PR_SET_NAME, "musterd");
-  if (!credentials.ok()) return Fail(log, FailureLine(credentials.status()), kBadInput);
-  if (!options.ok()) return Fail(log, FailureLine(options.status()), kBadInput);
-  boost::asio::io_context io(1);
-  auto sockets = BindAt(io, config.listen);
-  if (!sockets.ok()) return Fail(log, ListenFailureLine(sockets.status()), kCannotListen);
-  LogSecurityPosture(config, *credentials, missing);
+int RunLed(const ServerConfig& config, const SupervisedDaemon& kept, DaemonStart& start) {
+  auto sockets = BindAt(start.io, config.listen);
+  if (!sockets.ok()) return Fail(start.log, ListenFailureLine(sockets.status()), kCannotListen);
   const std::uint16_t port = PortOf(*sockets);
-  HaDaemon daemon(io, config, kept, *credentials, *std::move(options), *std::move(sockets), log);
+  HaDaemon daemon(config, kept, start, *std::move(sockets));
   // Whoever started it need not wait until it leads, which may be never.
   kept.AwaitLeave();
   kept.SayReady(port);

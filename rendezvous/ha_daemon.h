@@ -3,6 +3,7 @@
 
 #include <chrono>
 
+#include "rendezvous/daemon_parts.h"
 #include "rendezvous/keeper/supervised_daemon.h"
 #include "rendezvous/server_config.h"
 
@@ -12,7 +13,7 @@ namespace muster::rendezvous {
 // (etcd/journal_mirror.h), then serves, until it is told to end or leads no longer. While it stands
 // by nobody can connect, so that agents that name several daemons go on to the next at once.
 // Returns the exit code; kLeadsNoLonger makes its keeper start another one, which stands by.
-int RunLed(const ServerConfig& config, const SupervisedDaemon& kept);
+int RunLed(const ServerConfig& config, const SupervisedDaemon& kept, DaemonStart& start);
 
 // For how long a daemon leads that takes turns with others, and what that asks of agents.
 

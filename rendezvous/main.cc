@@ -2,7 +2,6 @@
 // child of the keeper does, which is the main process then.
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -115,43 +114,26 @@ absl::StatusOr<OpenedJournal> OpenJournalOf(boost::asio::io_context& io, const K
 }
 
 // A daemon that forgets its jobs when it ends.
-int RunForgetful(const ServerConfig& config) {
-  const auto credentials = CredentialsFor(config, SayTrouble);
-  const std::vector<std::string> missing = DropPrivileges(config, "");
-  DaemonLog log("musterd", STDERR_FILENO);
-  spdlog::set_level(spdlog::level::from_str(config.log_level));
-  RaiseDescriptorLimit();
-  boost::asio::io_context io(1);
-  if (!credentials.ok()) return Fail(log, FailureLine(credentials.status()), kBadInput);
-  LogSecurityPosture(config, *credentials, missing);
-  LoopTurns turns;
-  Server server(io, Server::Serves::kManyJobs);
-  const absl::Status listening = server.Listen(config.listen, *credentials);
-  if (!listening.ok()) return Fail(log, ListenFailureLine(listening), kCannotListen);
-  auto pages = OpenPages(io, config, *credentials, server, turns);
-  if (!pages.ok()) return Fail(log, FailureLine(pages.status()), kCannotListen);
-  GracefulShutdown ending(io, server, config, *std::move(pages));
+int RunForgetful(const ServerConfig& config, DaemonStart& start) {
+  Server server(start.io, Server::Serves::kManyJobs);
+  const absl::Status listening = server.Listen(config.listen, *start.credentials);
+  if (!listening.ok()) return Fail(start.log, ListenFailureLine(listening), kCannotListen);
+  auto pages = OpenPages(start.io, config, *start.credentials, server, start.turns);
+  if (!pages.ok()) return Fail(start.log, FailureLine(pages.status()), kCannotListen);
+  GracefulShutdown ending(start.io, server, config, *std::move(pages));
   SayWhereItListens(config, server);
   AnnounceReady(config.ready_fd, server.port());
-  RunLoop(io, config, turns);
+  RunLoop(start.io, config, start.turns);
   return 0;
 }
 
-// The child of a keeper.
-int RunKept(const ServerConfig& config, const SupervisedDaemon& kept) {
+// A daemon that keeps its jobs on disk: the child of a keeper.
+int RunDurable(const ServerConfig& config, const SupervisedDaemon& kept, DaemonStart& start) {
   const KeptThings& given = kept.things();
-  const auto credentials = CredentialsFor(config, SayTrouble);
-  const std::vector<std::string> missing = DropPrivileges(config, given.state_path);
-  DaemonLog log("musterd", STDERR_FILENO);
-  spdlog::set_level(spdlog::level::from_str(config.log_level));
-  RaiseDescriptorLimit();
-  prctl(PR_SET_NAME, "musterd");
-  boost::asio::io_context io(1);
-  if (!credentials.ok()) return Fail(log, FailureLine(credentials.status()), kBadInput);
-  LogSecurityPosture(config, *credentials, missing);
+  boost::asio::io_context& io = start.io;
+  DaemonLog& log = start.log;
   auto state = OpenSqliteJournal(io, StateDirectory::Adopt(given.state_path, given.lock));
   if (!state.ok()) return Fail(log, FailureLine(state.status()), kNoJournal);
-  LoopTurns turns;
   Server server(
       io,
       {.journal = state->journal.get(),
@@ -160,8 +142,8 @@ int RunKept(const ServerConfig& config, const SupervisedDaemon& kept) {
            [&log](const absl::Status& status) { EndAtOnce(log, status, kReadAgain, kNoJournal); },
        .open = [&io, &given](const std::string& tenant,
                              const auto& opened) { opened(OpenJournalOf(io, given, tenant)); },
-       .tenants = TenantsOf(*credentials)});
-  server.Prepare(*credentials, [] {});
+       .tenants = TenantsOf(*start.credentials)});
+  server.Prepare(*start.credentials, [] {});
   absl::Status restored;
   server.Resume([&restored](const absl::Status& status) { restored = status; }, [] {});
   if (!restored.ok()) return Fail(log, FailureLine(restored), kNoJournal);
@@ -175,13 +157,24 @@ int RunKept(const ServerConfig& config, const SupervisedDaemon& kept) {
   const absl::Status listening = server.Listen(std::move(sockets), given.key);
   if (!listening.ok()) return Fail(log, ListenFailureLine(listening), kCannotListen);
   // Jobs go on, whether they can be shown or not.
-  auto pages = OpenPages(io, config, *credentials, server, turns);
+  auto pages = OpenPages(io, config, *start.credentials, server, start.turns);
   if (!pages.ok()) spdlog::error("{}", std::string(pages.status().message()));
   GracefulShutdown ending(io, server, config, pages.ok() ? *std::move(pages) : nullptr);
   SayWhereItListens(config, server);
   kept.SayReady(server.port());
-  RunLoop(io, config, turns);
+  RunLoop(io, config, start.turns);
   return 0;
+}
+
+// The daemon itself. `kept`: it is the child of a keeper; null where nothing is remembered.
+int RunDaemon(const ServerConfig& config, const SupervisedDaemon* kept) {
+  DaemonStart start(config, kept);
+  for (const absl::Status& read : {start.credentials.status(), start.etcd.status()}) {
+    if (!read.ok()) return Fail(start.log, FailureLine(read), kBadInput);
+  }
+  LogSecurityPosture(config, *start.credentials, start.missing);
+  if (kept == nullptr) return RunForgetful(config, start);
+  return config.etcd ? RunLed(config, *kept, start) : RunDurable(config, *kept, start);
 }
 
 int Main(std::vector<std::string> argv) {
@@ -198,7 +191,7 @@ int Main(std::vector<std::string> argv) {
   if (!fit.ok()) return Fail(FailureLine(fit), kUnfitMachine);
   const auto kept = SupervisedDaemon::FromEnvironment();
   if (!kept.ok()) return Fail(FailureLine(kept.status()), kNoJournal);
-  if (*kept) return config.etcd ? RunLed(config, **kept) : RunKept(config, **kept);
+  if (*kept) return RunDaemon(config, &**kept);
   // Before there is a log, which has a thread as well.
   const absl::Status enough = CheckThreads();
   if (!enough.ok()) return Fail(FailureLine(enough), kCannotListen);
@@ -211,7 +204,7 @@ int Main(std::vector<std::string> argv) {
         kBadInput);
   }
   if (!config.remembers()) {
-    if (given->sockets.empty()) return RunForgetful(config);
+    if (given->sockets.empty()) return RunDaemon(config, nullptr);
     return Fail(
         "musterd: the service manager has opened the port, which is for a daemon that is "
         "restarted; give its --state-dir, or disable the socket unit\n",
