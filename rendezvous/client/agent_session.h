@@ -79,6 +79,9 @@ struct ConnectionError {
 // Deterministic except for what it calls to ask; not thread-safe. Does nothing by itself: after
 // each call its owner carries out the actions in order, and makes sure that Tick is called at
 // NextDeadline.
+//
+// It has more members than most classes: beside the two states, what was said and may have to be
+// repeated on the next connection, and the times of which NextDeadline is the first.
 class AgentSession {
  public:
   struct Options {

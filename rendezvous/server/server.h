@@ -39,6 +39,9 @@ namespace muster::rendezvous {
 
 // Lives on the loop's thread. Start order: DaemonLoop, fronts, gRPC server; Stop goes the other
 // way.
+//
+// It has more members than most classes: all tenants, the budgets that they share, and what each
+// step of the start (resume, open tenants, prepare, listen) leaves to the next.
 class Server {
  public:
   // With a journal, whose contents are in `contents`, every change is on disk before any client
