@@ -105,7 +105,8 @@ std::vector<std::string> DropPrivileges(const ServerConfig& config, const std::s
 DaemonStart::DaemonStart(const ServerConfig& config, const SupervisedDaemon* kept)
     : credentials(CredentialsFor(config, SayTrouble)),
       etcd(config.etcd ? ReadEtcdOptions(*config.etcd) : etcd::EtcdOptions()),
-      missing(DropPrivileges(config, kept != nullptr ? kept->things().state_path : "")),
+      missing(
+          DropPrivileges(config, kept != nullptr && !config.etcd ? kept->things().state_path : "")),
       log("musterd", STDERR_FILENO) {
   spdlog::set_level(spdlog::level::from_str(config.log_level));
   RaiseDescriptorLimit();
