@@ -199,7 +199,8 @@ TEST_F(HostsFaultsTest, WhatAWorkerLeavesBehindIsGoneBeforeTheNextRound) {
                "$MUSTER_ROUND after $TORCHELASTIC_RESTART_COUNT; sleep 10000 & wait");
   if (!job) return;
   ASSERT_TRUE(Run(*job, 6, 0, 0));
-  ASSERT_EQ(Processes(2, "sleep 11110").size(), 2u);
+  // A process that is within execve() has no command line to find it by.
+  ASSERT_TRUE(WaitUntil([&] { return Processes(2, "sleep 11110").size() == 2; }));
   Send(Worker(1), SIGKILL);
   ASSERT_TRUE(job->WaitForOut("in round 1")) << job->out() << job->err();
   for (int host = 0; host < 3; ++host) EXPECT_TRUE(Processes(host, "sleep 11110").empty()) << host;
