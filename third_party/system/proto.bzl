@@ -10,32 +10,32 @@ GENERATED_COPTS = [
     "-Wno-deprecated-declarations",
 ]
 
-def grpc_proto_library(name, src, imports = {}, with_grpc = True, visibility = None):
-    """A cc_library of the code that protoc makes of one .proto file.
+def grpc_proto_library(name, messages = [], services = [], visibility = None):
+    """A cc_library of the code that protoc makes of a folder's .proto files.
 
     Users include it by full path: "proto/store.pb.h", and "proto/store.grpc.pb.h" for its services.
 
     Args:
       name: name of the library.
-      src: the .proto file, in this package.
-      imports: the .proto files of this package that it imports, each with its library.
-      with_grpc: whether the file declares services.
+      messages: .proto files of this package that declare no services.
+      services: those that do.
       visibility: who may use the library.
     """
-    stem = src[:-len(".proto")]
-    hdrs = [stem + ".pb.h"]
-    srcs = [stem + ".pb.cc"]
-    command = "/usr/bin/protoc -I. --cpp_out=$(GENDIR)"
-    if with_grpc:
-        hdrs.append(stem + ".grpc.pb.h")
-        srcs.append(stem + ".grpc.pb.cc")
-        command += " --plugin=protoc-gen-grpc=/usr/bin/grpc_cpp_plugin --grpc_out=$(GENDIR)"
+    stems = [file[:-len(".proto")] for file in messages + services]
+    with_services = [file[:-len(".proto")] for file in services]
+    hdrs = [stem + ".pb.h" for stem in stems] + [stem + ".grpc.pb.h" for stem in with_services]
+    srcs = [stem + ".pb.cc" for stem in stems] + [stem + ".grpc.pb.cc" for stem in with_services]
+    protoc = "/usr/bin/protoc -I. "
+    commands = [protoc + "--cpp_out=$(GENDIR) $(SRCS)"]
+    if services:
+        commands.append(protoc + "--plugin=protoc-gen-grpc=/usr/bin/grpc_cpp_plugin --grpc_out=$(GENDIR) " +
+                        " ".join(["$(location {})".format(file) for file in services]))
 
     native.genrule(
         name = name + "_generate",
-        srcs = [src] + imports.keys(),
+        srcs = messages + services,
         outs = hdrs + srcs,
-        cmd = command + " $(location " + src + ")",
+        cmd = " && ".join(commands),
         visibility = ["//visibility:private"],
     )
     native.cc_library(
@@ -44,5 +44,5 @@ def grpc_proto_library(name, src, imports = {}, with_grpc = True, visibility = N
         hdrs = hdrs,
         copts = GENERATED_COPTS,
         visibility = visibility,
-        deps = imports.values() + ["//third_party/system:grpc"],
+        deps = ["//third_party/system:grpc"],
     )
