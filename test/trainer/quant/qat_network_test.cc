@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "test/trainer/models/python.h"
+#include "test/trainer/models/small_residual.h"
 #include "test/trainer/program.h"
-#include "test/trainer/quant/small_residual.h"
 #include "trainer/models/image_models.h"
 #include "trainer/models/model.h"
 #include "trainer/quant/qat_network.h"

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "test/trainer/quant/small_residual.h"
+#include "test/trainer/models/small_residual.h"
 #include "trainer/comm/world.h"
 #include "trainer/models/image_models.h"
 #include "trainer/models/model.h"

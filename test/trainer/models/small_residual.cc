@@ -1,4 +1,4 @@
-#include "test/trainer/quant/small_residual.h"
+#include "test/trainer/models/small_residual.h"
 
 #include <ATen/ops/adaptive_avg_pool2d.h>
 #include <ATen/ops/relu.h>
@@ -26,9 +26,9 @@ nn::Conv2d Convolution(std::int64_t in, std::int64_t out, int kernel, bool bias 
   return nn::Conv2d(nn::Conv2dOptions(in, out, kernel).padding(kernel / 2).bias(bias));
 }
 
-class Block : public nn::Module, public ResidualBlock {
+class PlainBlock : public nn::Module, public ResidualBlock {
  public:
-  Block(std::int64_t in, std::int64_t out) {
+  PlainBlock(std::int64_t in, std::int64_t out) {
     conv1_ = register_module("conv1", Convolution(in, out, 3));
     bn1_ = register_module("bn1", nn::BatchNorm2d(out));
     conv2_ = register_module("conv2", Convolution(out, out, 3));
@@ -68,8 +68,8 @@ class Net : public nn::Module, public LayerChain {
     stem_ = register_module("stem",
                             nn::Sequential(Convolution(channels, kNarrow, 3, /*bias=*/true),
                                            nn::BatchNorm2d(kNarrow), nn::ReLU(), nn::MaxPool2d(2)));
-    block1_ = register_module("block1", std::make_shared<Block>(kNarrow, kNarrow));
-    block2_ = register_module("block2", std::make_shared<Block>(kNarrow, kWide));
+    block1_ = register_module("block1", std::make_shared<PlainBlock>(kNarrow, kNarrow));
+    block2_ = register_module("block2", std::make_shared<PlainBlock>(kNarrow, kWide));
     fc_ = register_module("fc", nn::Linear(kWide, 10));
   }
 
@@ -85,8 +85,8 @@ class Net : public nn::Module, public LayerChain {
 
  private:
   nn::Sequential stem_{nullptr};
-  std::shared_ptr<Block> block1_;
-  std::shared_ptr<Block> block2_;
+  std::shared_ptr<PlainBlock> block1_;
+  std::shared_ptr<PlainBlock> block2_;
   nn::Linear fc_{nullptr};
 };
 
