@@ -16,7 +16,7 @@
 #include "absl/strings/str_replace.h"
 
 #include "base/safe_text.h"
-#include "base/shown_text.h"
+#include "base/text.h"
 #include "launcher/replay/page.h"
 #include "launcher/replay/text_view.h"
 

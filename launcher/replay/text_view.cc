@@ -10,7 +10,6 @@
 #include "absl/time/time.h"
 
 #include "base/safe_text.h"
-#include "base/shown_text.h"
 #include "base/text.h"
 #include "launcher/replay/timeline.h"
 

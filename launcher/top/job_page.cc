@@ -8,7 +8,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/shown_text.h"
+#include "base/text.h"
 #include "launcher/top/job_panes.h"
 #include "launcher/top/rank_log.h"
 #include "rendezvous/core/values/phrases.h"

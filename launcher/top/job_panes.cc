@@ -13,7 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 
-#include "base/shown_text.h"
+#include "base/text.h"
 #include "rendezvous/pages/job_view.h"
 
 namespace muster::launcher {

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "base/shown_text.h"
+#include "base/text.h"
 #include "rendezvous/core/values/phrases.h"
 
 namespace muster::launcher {

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "base/shown_text.h"
+#include "base/text.h"
 
 namespace muster::launcher {
 namespace {

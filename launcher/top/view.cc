@@ -9,7 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 
-#include "base/shown_text.h"
+#include "base/text.h"
 #include "launcher/top/job_page.h"
 #include "launcher/top/job_panes.h"
 #include "launcher/top/rank_log.h"

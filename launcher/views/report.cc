@@ -12,7 +12,6 @@
 #include "absl/strings/string_view.h"
 
 #include "base/safe_text.h"
-#include "base/shown_text.h"
 #include "base/text.h"
 #include "launcher/cli/print_output.h"
 

@@ -9,7 +9,6 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 
-#include "base/shown_text.h"
 #include "base/text.h"
 #include "rendezvous/core/values/phrases.h"
 

@@ -1,4 +1,3 @@
-#include "base/shown_text.h"
 #include "base/text.h"
 
 #include <chrono>

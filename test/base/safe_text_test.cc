@@ -1,7 +1,7 @@
 // A job that was called "exp\u202e7niart" was listed by `muster status` as another, and two that
 // looked the same were not.
 #include "base/safe_text.h"
-#include "base/shown_text.h"
+#include "base/text.h"
 
 #include <string>
 

@@ -15,7 +15,7 @@
 #include "absl/strings/string_view.h"
 
 #include "base/safe_text.h"
-#include "base/shown_text.h"
+#include "base/text.h"
 #include "worker/exit_status.h"
 #include "worker/output/lines.h"
 #include "worker/tree/orphan_hunt.h"

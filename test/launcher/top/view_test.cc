@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
-#include "base/shown_text.h"
+#include "base/text.h"
 #include "launcher/top/job_page.h"
 #include "test/launcher/top/jobs.h"
 
