@@ -1,6 +1,7 @@
 // The timers of a loop: what is due, and no more than that.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -73,5 +74,28 @@ class BasicTimer {
 };
 
 using Timer = BasicTimer<std::chrono::steady_clock>;
+
+// Between attempts that fail one after another: `first`, then twice as long each time, up to
+// `longest`.
+class Backoff {
+ public:
+  using Duration = std::chrono::milliseconds;
+
+  Backoff(Duration first, Duration longest) : first_(first), longest_(longest), next_(first) {}
+
+  // The pause after one more failure.
+  Duration Next() {
+    const Duration pause = next_;
+    next_ = std::min(2 * next_, longest_);
+    return pause;
+  }
+  // An attempt has succeeded.
+  void Reset() { next_ = first_; }
+
+ private:
+  const Duration first_;
+  const Duration longest_;
+  Duration next_;
+};
 
 }  // namespace muster::base

@@ -1,4 +1,4 @@
-#include "base/cli/completion.h"
+#include "base/cli/command.h"
 
 #include <algorithm>
 #include <map>

@@ -12,7 +12,6 @@
 #include "absl/types/span.h"
 
 #include "base/cli/command.h"
-#include "base/cli/completion.h"
 #include "base/cli/readers.h"
 #include "launcher/cli/launch_config.h"
 #include "launcher/remote/host_list.h"

@@ -9,7 +9,7 @@
 
 #include <boost/asio/io_context.hpp>
 
-#include "base/cli/completion.h"
+#include "base/cli/command.h"
 #include "base/program.h"
 #include "base/redact.h"
 #include "launcher/cli/flags.h"

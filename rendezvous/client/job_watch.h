@@ -10,7 +10,6 @@
 
 #include "absl/status/status.h"
 
-#include "base/async/backoff.h"
 #include "base/async/timer.h"
 #include "rendezvous/client/daemon_query.h"
 #include "rendezvous/core/values/snapshot.h"

@@ -12,7 +12,6 @@
 
 #include "absl/status/status.h"
 
-#include "base/async/backoff.h"
 #include "base/async/timer.h"
 #include "rendezvous/client/daemon_query.h"
 #include "rendezvous/core/values/log_request.h"

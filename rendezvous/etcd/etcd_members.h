@@ -24,7 +24,7 @@
 #include "etcd/etcdserver/etcdserverpb/rpc.grpc.pb.h"
 #include "etcd/etcdserver/etcdserverpb/rpc.pb.h"
 
-#include "base/async/backoff.h"
+#include "base/async/timer.h"
 #include "base/lifetime.h"
 #include "rendezvous/etcd/adaptive_timeout.h"
 #include "rendezvous/etcd/etcd.h"

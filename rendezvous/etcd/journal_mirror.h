@@ -12,7 +12,7 @@
 
 #include "absl/status/status.h"
 
-#include "base/async/backoff.h"
+#include "base/async/timer.h"
 #include "base/lifetime.h"
 #include "rendezvous/etcd/adaptive_timeout.h"
 #include "rendezvous/etcd/election.h"

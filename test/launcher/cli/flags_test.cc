@@ -14,7 +14,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_split.h"
-#include "base/cli/completion.h"
+#include "base/cli/command.h"
 #include "launcher/cli/flag_table.h"
 
 namespace muster::launcher {

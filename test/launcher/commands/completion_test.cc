@@ -1,6 +1,6 @@
 // Tests the completion scripts in the shells themselves: bash completes real command lines; zsh and
 // fish, if installed, parse theirs.
-#include "base/cli/completion.h"
+#include "base/cli/command.h"
 
 #include <filesystem>
 
