@@ -7,6 +7,10 @@
 #include <optional>
 #include <string>
 
+#include "absl/strings/str_cat.h"
+
+#include "base/text.h"
+
 namespace muster::worker {
 
 struct ExitStatus {
@@ -62,7 +66,10 @@ struct FailureRecord {
 };
 
 // The phrase of FailureRecord::what for a process that ran: "exited with code 3".
-std::string DescribeExit(const ExitStatus& status);
+inline std::string DescribeExit(const ExitStatus& status) {
+  return absl::StrCat(base::ExitPhrase(status.exit_code, status.signal),
+                      status.core_dumped ? " (core dumped)" : "");
+}
 
 // The result of a program that is run for its output (process.h).
 
