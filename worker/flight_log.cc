@@ -1,11 +1,24 @@
 #include "worker/flight_log.h"
 
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
+#include <cstdint>
 #include <cstring>
 #include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "base/failure.h"
+#include "base/unique_fd.h"
+#include "worker/flight_layout.h"
 
 namespace muster::worker {
 namespace {
@@ -137,6 +150,126 @@ std::vector<FlightRecord> FlightLog::Read() const {
     for (std::size_t word = 0; word < kUsedWords; ++word) words[word] = slot.words[word];
     if (slot.ticket() != words[0]) words[0] = 0;
     std::memcpy(&slots[i], words.data(), sizeof slots[i]);
+  }
+  return FlightsIn(slots);
+}
+
+absl::StatusOr<FlightMemory> FlightMemory::Open(const std::string& path, std::size_t offset) {
+  const auto failed = [&path](const std::string& why) {
+    return base::Failure(absl::StatusCode::kUnavailable, "open the flight log", path, why);
+  };
+  // O_NONBLOCK and O_NOCTTY, as the descriptor's number may refer to anything by now.
+  const base::UniqueFd file(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!file.valid()) return failed(base::SystemCause());
+  const auto start = static_cast<off_t>(offset);
+  FlightHeader header;
+  struct stat info {};
+  if (fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode) || start < 0 ||
+      info.st_size < static_cast<off_t>(kFlightLogBytes) ||
+      start > info.st_size - static_cast<off_t>(kFlightLogBytes) ||
+      pread(file.get(), &header, sizeof header, start) != sizeof header || !IsKnown(header)) {
+    return failed(absl::StrCat("there is no log of version ", kFlightVersion, " at ", offset));
+  }
+  // Allocates all of it now: a later write without free memory would raise SIGBUS.
+  if (const int error = posix_fallocate(file.get(), start, kFlightLogBytes); error != 0) {
+    return failed(base::SystemCause(error));
+  }
+  void* const mapping =
+      mmap(nullptr, kFlightLogBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), start);
+  if (mapping == MAP_FAILED) return failed(base::SystemCause());
+  auto* const memory = static_cast<std::byte*>(mapping);
+  std::memset(memory + offsetof(FlightHeader, last_ticket), 0,
+              kFlightLogBytes - offsetof(FlightHeader, last_ticket));
+  const std::uint32_t opened = 1;
+  std::memcpy(memory + offsetof(FlightHeader, opened), &opened, sizeof opened);
+  return FlightMemory(memory);
+}
+
+FlightMemory::FlightMemory(FlightMemory&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)) {}
+
+FlightMemory& FlightMemory::operator=(FlightMemory&& other) noexcept {
+  std::swap(data_, other.data_);
+  return *this;
+}
+
+FlightMemory::~FlightMemory() {
+  if (data_ != nullptr) munmap(data_, kFlightLogBytes);
+}
+
+namespace {
+
+// Uses pread() rather than a mapping: accessing a truncated mapping raises SIGBUS.
+bool ReadAll(int file, void* into, std::size_t bytes, std::size_t offset) {
+  return pread(file, into, bytes, static_cast<off_t>(offset)) == static_cast<ssize_t>(bytes);
+}
+
+}  // namespace
+
+absl::StatusOr<FlightFile> FlightFile::Create(int workers) {
+  const auto failed = [] {
+    return base::SystemFailure(absl::StatusCode::kUnavailable, "make memory for flight logs");
+  };
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  const std::size_t stride = (kFlightLogBytes + page - 1) / page * page;
+  base::UniqueFd file(memfd_create("muster-flight-logs", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  const auto size = static_cast<off_t>(stride * static_cast<std::size_t>(workers));
+  // Sealed, as a worker that shrank the file would kill the others with SIGBUS.
+  if (!file.valid() || ftruncate(file.get(), size) != 0 ||
+      fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+    return failed();
+  }
+  FlightFile made(std::move(file), workers, stride);
+  // Workers write only where they find this header.
+  const FlightHeader header = NewFlightHeader();
+  for (int worker = 0; worker < workers; ++worker) {
+    const auto offset = static_cast<off_t>(made.OffsetOf(worker));
+    if (pwrite(made.file_.get(), &header, sizeof header, offset) != sizeof header) return failed();
+  }
+  return made;
+}
+
+FlightFile::FlightFile(base::UniqueFd file, int workers, std::size_t stride)
+    : file_(std::move(file)),
+      workers_(workers),
+      stride_(stride),
+      path_(absl::StrCat("/proc/", getpid(), "/fd/", file_.get())) {}
+
+std::vector<RankFlight> FlightFile::Read(int first_rank) const {
+  std::vector<RankFlight> flights;
+  for (int worker = 0; worker < workers_; ++worker) {
+    std::optional<std::vector<FlightRecord>> records = ReadFlightLog(file_.get(), OffsetOf(worker));
+    const bool kept = records.has_value();
+    flights.push_back(
+        {first_rank + worker, std::move(records).value_or(std::vector<FlightRecord>()), kept});
+  }
+  return flights;
+}
+
+std::optional<std::vector<FlightRecord>> ReadFlightLog(int file, std::size_t offset) {
+  FlightHeader header;
+  if (!ReadAll(file, &header, sizeof header, offset) || !IsKnown(header)) {
+    return std::nullopt;
+  }
+  // Most programs write no log, and then end of what is read. Some do not set `opened` before
+  // their first operation.
+  if (header.last_ticket == 0) {
+    return header.opened == 0 ? std::nullopt : std::make_optional<std::vector<FlightRecord>>();
+  }
+  std::vector<FlightSlot> slots(kFlightRecords);
+  std::vector<FlightSlot> again(kFlightRecords);
+  const std::size_t bytes = kFlightRecords * sizeof(FlightSlot);
+  if (!ReadAll(file, slots.data(), bytes, offset + sizeof header) ||
+      !ReadAll(file, again.data(), bytes, offset + sizeof header) ||
+      !ReadAll(file, &header, sizeof header, offset)) {
+    return std::nullopt;
+  }
+  // Read twice to detect torn records: a ticket is 0 while its record is written, so such a record
+  // differs between the reads. A program started in place of another may count its tickets from 1:
+  // higher ones than its last belong to the earlier program.
+  for (std::size_t i = 0; i < kFlightRecords; ++i) {
+    const bool whole = std::memcmp(&slots[i], &again[i], sizeof slots[i]) == 0;
+    if (!whole || slots[i].ticket > header.last_ticket) slots[i].ticket = 0;
   }
   return FlightsIn(slots);
 }

@@ -10,13 +10,6 @@
 
 namespace muster::worker {
 
-// One rank's log.
-struct RankFlight {
-  int rank = 0;
-  std::vector<FlightRecord> records;  // oldest first
-  bool kept = true;                   // false: it opened no log, so nothing is known
-};
-
 // The record of where the rank is: the first of the operations that it waits in, or the one that it
 // left last. Null if it has begun none. Points into `flight`.
 //

@@ -12,7 +12,7 @@
 #include "launcher/run/rank_layout.h"
 #include "rendezvous/core/values/types.h"
 #include "worker/exit_status.h"
-#include "worker/flight_file.h"
+#include "worker/flight_log.h"
 #include "worker/flight_report.h"
 #include "worker/group/group_life.h"
 

@@ -1,6 +1,5 @@
 // Flight logs between a launcher and its workers: reads what workers write, and is safe with
 // anything else.
-#include "worker/flight_file.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -36,7 +36,7 @@ struct Environment {
   // The socket on which the launcher receives beats (BeatSender); empty: none.
   std::string beat_socket;
   // Where the launcher reads this rank's last operations: a file and the offset in it (see
-  // worker/flight_file.h); empty: nowhere.
+  // worker/flight_log.h); empty: nowhere.
   std::string flight_log;
   std::int64_t flight_offset = 0;
   // The network interfaces for Gloo, comma-separated (GLOO_SOCKET_IFNAME); empty: the one that

@@ -13,7 +13,7 @@
 
 #include "trainer/comm/host/host_layout.h"
 #include "trainer/comm/host/shm_segment.h"
-#include "worker/flight_file.h"
+#include "worker/flight_log.h"
 
 namespace muster::trainer {
 namespace {
