@@ -21,7 +21,7 @@
 #include "absl/strings/strip.h"
 
 #include "base/failure.h"
-#include "worker/process/program.h"
+#include "worker/process/spawn.h"
 
 namespace muster::launcher {
 namespace {

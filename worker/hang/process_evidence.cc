@@ -28,7 +28,7 @@
 #include "absl/strings/strip.h"
 
 #include "worker/process/process_info.h"
-#include "worker/process/program.h"
+#include "worker/process/spawn.h"
 
 namespace muster::worker {
 namespace {

@@ -1,4 +1,4 @@
-#include "worker/process/program.h"
+#include "worker/process/spawn.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

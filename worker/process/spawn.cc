@@ -24,7 +24,6 @@
 
 #include "base/failure.h"
 #include "worker/process/descriptors.h"
-#include "worker/process/program.h"
 
 namespace muster::worker {
 namespace {

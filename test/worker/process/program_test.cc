@@ -1,4 +1,4 @@
-#include "worker/process/program.h"
+#include "worker/process/spawn.h"
 
 #include <unistd.h>
 
