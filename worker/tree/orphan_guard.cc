@@ -21,10 +21,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+
 #include "base/failure.h"
 #include "base/program.h"
 #include "worker/process/descriptors.h"
-#include "worker/tree/dead_mans_switch.h"
 #include "worker/tree/orphan_hunt.h"
 
 namespace muster::worker {
@@ -364,6 +364,18 @@ void OrphanGuard::Look() {
   constexpr char kLook = 0;
   // Fails harmlessly if the guard is gone. SIGPIPE is ignored (Console).
   [[maybe_unused]] const ssize_t written = write(pipe_.get(), &kLook, sizeof kLook);
+}
+
+DeadMansSwitch::Step DeadMansSwitch::Next(Event event, TimePoint now,
+                                          std::optional<TimePoint> deadline) {
+  if (event == Event::kAgentGone) return {Step::kStandIn, std::nullopt};
+  // Finds a deadline that was moved in time here and sleeps on, so moving it needs no wake-up.
+  if (!deadline.has_value() || now < *deadline) return {Step::kSleep, deadline};
+  if (struck_for_ != deadline) {
+    struck_for_ = deadline;
+    return {Step::kStrike, std::nullopt};
+  }
+  return {event == Event::kLook ? Step::kKillLate : Step::kSleep, std::nullopt};
 }
 
 }  // namespace muster::worker

@@ -11,7 +11,7 @@
 #include "test/rendezvous/cluster/network.h"
 #include "test/rendezvous/cluster/worker_processes.h"
 #include "test/rendezvous/cluster/world.h"
-#include "worker/tree/dead_mans_switch.h"
+#include "worker/tree/orphan_guard.h"
 
 namespace muster::rendezvous {
 

@@ -1,5 +1,5 @@
 // The guard's decisions as transcripts: events, times and deadlines go in, actions come out.
-#include "worker/tree/dead_mans_switch.h"
+#include "worker/tree/orphan_guard.h"
 
 #include <string>
 
