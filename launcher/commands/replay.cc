@@ -20,11 +20,9 @@
 #include "launcher/cli/print_output.h"
 #include "launcher/cli/with_args.h"
 #include "launcher/replay/event_file.h"
-#include "launcher/replay/html_view.h"
 #include "launcher/replay/job_events.h"
-#include "launcher/replay/text_view.h"
 #include "launcher/replay/timeline.h"
-#include "launcher/replay/trace_view.h"
+#include "launcher/replay/views.h"
 
 namespace muster::launcher {
 namespace {

@@ -1,4 +1,4 @@
-#include "launcher/replay/html_view.h"
+#include "launcher/replay/views.h"
 
 #include <algorithm>
 #include <array>
@@ -18,7 +18,6 @@
 #include "base/safe_text.h"
 #include "base/text.h"
 #include "launcher/replay/page.h"
-#include "launcher/replay/text_view.h"
 
 namespace muster::launcher {
 namespace {

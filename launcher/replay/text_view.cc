@@ -1,4 +1,4 @@
-#include "launcher/replay/text_view.h"
+#include "launcher/replay/views.h"
 
 #include <algorithm>
 #include <unordered_map>

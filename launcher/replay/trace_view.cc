@@ -1,4 +1,4 @@
-#include "launcher/replay/trace_view.h"
+#include "launcher/replay/views.h"
 
 #include <algorithm>
 #include <map>

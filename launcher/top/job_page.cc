@@ -1,4 +1,4 @@
-#include "launcher/top/job_page.h"
+#include "launcher/top/view.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -9,7 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/text.h"
-#include "launcher/top/job_panes.h"
 #include "launcher/top/rank_log.h"
 #include "rendezvous/core/values/phrases.h"
 #include "rendezvous/pages/job_view.h"

@@ -1,4 +1,4 @@
-#include "launcher/top/job_panes.h"
+#include "launcher/top/view.h"
 
 #include <algorithm>
 #include <chrono>

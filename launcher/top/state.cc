@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "launcher/top/job_panes.h"
+#include "launcher/top/view.h"
 
 namespace muster::launcher {
 namespace {

@@ -10,8 +10,6 @@
 #include "absl/strings/string_view.h"
 
 #include "base/text.h"
-#include "launcher/top/job_page.h"
-#include "launcher/top/job_panes.h"
 #include "launcher/top/rank_log.h"
 #include "rendezvous/pages/job_view.h"
 

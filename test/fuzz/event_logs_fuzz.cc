@@ -15,11 +15,9 @@
 #include "absl/strings/string_view.h"
 #include "base/json.h"
 #include "launcher/replay/event_file.h"
-#include "launcher/replay/html_view.h"
 #include "launcher/replay/job_events.h"
-#include "launcher/replay/text_view.h"
 #include "launcher/replay/timeline.h"
-#include "launcher/replay/trace_view.h"
+#include "launcher/replay/views.h"
 #include "test/fuzz/fuzz.h"
 
 namespace muster::launcher {

@@ -1,5 +1,5 @@
 // The page: logs' contents stay text, and a large job's page stays small.
-#include "launcher/replay/html_view.h"
+#include "launcher/replay/views.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -9,7 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "launcher/replay/text_view.h"
+#include "launcher/replay/views.h"
 #include "test/launcher/replay/logs.h"
 
 namespace muster::launcher {

@@ -1,5 +1,5 @@
 // The trace's structure: Perfetto must show a process per node and a thread per rank.
-#include "launcher/replay/trace_view.h"
+#include "launcher/replay/views.h"
 
 #include <map>
 #include <set>

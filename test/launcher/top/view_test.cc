@@ -10,7 +10,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/text.h"
-#include "launcher/top/job_page.h"
 #include "test/launcher/top/jobs.h"
 
 namespace muster::launcher {
