@@ -1,4 +1,4 @@
-#include "launcher/doctor/file_systems.h"
+#include "launcher/doctor/machine.h"
 
 #include <fcntl.h>
 #include <sys/statfs.h>

@@ -1,4 +1,4 @@
-#include "launcher/doctor/limits.h"
+#include "launcher/doctor/machine.h"
 
 #include <fcntl.h>
 #include <sys/statvfs.h>

@@ -1,15 +1,20 @@
 #include "launcher/doctor/machine.h"
 
+#include <dlfcn.h>
 #include <sys/timex.h>
 #include <sys/utsname.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <memory>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include <gnu/libc-version.h>
 #include <boost/asio/io_context.hpp>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -18,13 +23,10 @@
 #include "absl/time/time.h"
 
 #include "base/program.h"
+#include "base/text.h"
 #include "base/version.h"
-#include "launcher/doctor/file_systems.h"
-#include "launcher/doctor/gpus.h"
-#include "launcher/doctor/limits.h"
-#include "launcher/doctor/nccl.h"
-#include "launcher/doctor/nccl_library.h"
 #include "launcher/doctor/network.h"
+#include "launcher/machine/devices.h"
 #include "worker/process/process.h"
 #include "worker/process/process_info.h"
 
@@ -187,6 +189,172 @@ void Judge(const Versions& versions, Report& report) {
     report.versions[name] = version;
   }
   report.fine.push_back({"versions", absl::StrJoin(all, ", ")});
+}
+
+namespace {
+
+int CountOnBus(const std::string& pci_dir) {
+  int count = 0;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(pci_dir, ignored)) {
+    const std::string path = entry.path().string();
+    // PCI class 3: displays and GPUs without one.
+    if (absl::StartsWith(worker::ReadSmallFile(path + "/vendor"), "0x10de") &&
+        absl::StartsWith(worker::ReadSmallFile(path + "/class"), "0x03")) {
+      ++count;
+    }
+  }
+  return count;
+}
+
+void AddGpu(Severity severity, std::string what, const char* why, std::string remedy,
+            Report& report) {
+  report.findings.push_back({.severity = severity,
+                             .subject = "GPUs",
+                             .what = std::move(what),
+                             .why = why,
+                             .remedy = std::move(remedy),
+                             .hosts = {}});
+}
+
+std::string NameOf(const GpuHealth& one) {
+  return absl::StrCat("GPU ", one.gpu.index,
+                      one.name.empty() ? "" : absl::StrCat(" (", one.name, ")"));
+}
+
+void JudgeHealth(const GpuHealthReport& health, Report& report) {
+  for (const GpuHealth& one : health.gpus) {
+    for (const std::string& fault : one.Faults()) {
+      AddGpu(
+          Severity::kError, absl::StrCat(NameOf(one), ": ", fault, "."),
+          "A worker that uses it fails or computes wrong results.",
+          absl::StrCat("Exclude it with CUDA_VISIBLE_DEVICES or --devices; reset it (`nvidia-smi "
+                       "--gpu-reset -i ",
+                       one.gpu.index,
+                       "`) while no process uses it, and have it replaced if that does not help."),
+          report);
+    }
+    for (const std::string& warning : one.Warnings()) {
+      AddGpu(Severity::kWarning, absl::StrCat(NameOf(one), ": ", warning, "."),
+             "In a job every rank waits for the slowest one, and what has failed may fail again.",
+             "See `nvidia-smi -q` for this GPU, its cooling and its power; `dmesg | grep -i xid` "
+             "for the driver's messages.",
+             report);
+    }
+  }
+}
+
+void JudgeDriver(const GpuFacts& gpus, Report& report) {
+  if (!gpus.health.trouble.empty()) {
+    AddGpu(
+        Severity::kError, absl::StrCat(gpus.health.trouble, "."),
+        "Where NVIDIA's own library cannot talk to the driver, CUDA mostly cannot either.",
+        "Try `nvidia-smi`. A \"version mismatch\" after an update of the driver goes away with a "
+        "reboot; a container needs the toolkit's \"utility\" capability "
+        "(NVIDIA_DRIVER_CAPABILITIES=compute,utility).",
+        report);
+  }
+  if (gpus.on_bus > 0 && gpus.device_nodes == 0) {
+    AddGpu(
+        Severity::kError,
+        absl::StrCat("there ", gpus.on_bus == 1 ? "is " : "are ",
+                     base::Count(static_cast<std::size_t>(gpus.on_bus), "NVIDIA GPU"),
+                     " on the PCI bus, and no device node (/dev/nvidia0)."),
+        "No driver has taken the GPUs, or this container was not given them: CUDA finds none.",
+        "Load the driver (`modprobe nvidia`, `nvidia-smi`); start the container with --gpus all, "
+        "the pod with a limit of nvidia.com/gpu, the step with --gpus-per-node.",
+        report);
+  }
+  if (gpus.device_nodes == 0) return;
+  if (!gpus.has_uvm) {
+    AddGpu(Severity::kError, "there is no /dev/nvidia-uvm.",
+           "CUDA cannot start without it: \"unknown error\" or \"initialization error\".",
+           "`modprobe nvidia-uvm && nvidia-modprobe -u -c=0`; give the container that device, too.",
+           report);
+  }
+  if (!gpus.has_cuda) {
+    AddGpu(Severity::kError, "libcuda.so.1 cannot be loaded.",
+           "It is the part of the driver that programs call: none of them finds a GPU.",
+           "Install the driver's libraries (Debian: libcuda1), or start the container with the "
+           "toolkit's \"compute\" capability (NVIDIA_DRIVER_CAPABILITIES=compute,utility).",
+           report);
+  }
+}
+
+// Reports a CUDA_VISIBLE_DEVICES that CUDA reads differently from what the user probably meant.
+void JudgeVisible(const GpuFacts& gpus, const Environment& environment, Report& report) {
+  const auto set = environment.find("CUDA_VISIBLE_DEVICES");
+  if (set == environment.end()) return;
+  std::vector<GpuDevice> devices;
+  for (const GpuHealth& one : gpus.health.gpus) devices.push_back(one.gpu);
+  const std::string shown = absl::StrCat("CUDA_VISIBLE_DEVICES=", set->second);
+  const std::vector<std::string> visible = VisibleDevices(environment, devices);
+  std::size_t meant = 0;
+  for (absl::string_view entry : absl::StrSplit(set->second, ',')) {
+    entry = absl::StripAsciiWhitespace(entry);
+    // -1 is the usual way to hide all entries after it.
+    if (entry.empty() || entry == "-1") break;
+    ++meant;
+  }
+  if (devices.empty()) {
+    if (meant == 0) return;
+    return AddGpu(Severity::kWarning,
+                  absl::StrCat(shown, " names GPUs, and this machine shows none."),
+                  "Workers that are to run on a GPU fail as they start.",
+                  "Unset it, or see why there is no GPU: `nvidia-smi`, `ls /dev/nvidia*`.", report);
+  }
+  if (visible.size() < meant) {
+    return AddGpu(
+        Severity::kError,
+        absl::StrCat(shown, " leaves ", base::Count(visible.size(), "GPU"), " of the ", meant,
+                     " that it names (there are ", devices.size(), ")."),
+        "To CUDA, an entry that names no device hides itself and all that follow, and one that is "
+        "named twice hides all: workers find fewer GPUs than there are workers, \"invalid device "
+        "ordinal\".",
+        "Name each once, by an index from 0 or a UUID that `muster gpus` shows.", report);
+  }
+  if (meant == 0) {
+    return AddGpu(Severity::kWarning,
+                  absl::StrCat(shown, " hides all ", base::Count(devices.size(), "GPU"), "."),
+                  "Workers run on the CPU, or fail.", "Unset it to use the GPUs.", report);
+  }
+  report.fine.push_back({"GPUs", absl::StrCat(shown, " leaves ", visible.size())});
+}
+
+}  // namespace
+
+GpuFacts ReadGpus(const GpuPlaces& places) {
+  GpuFacts gpus{.health = ReadGpuHealth(places.sources, places.kernel_log),
+                .on_bus = CountOnBus(places.pci_dir),
+                .device_nodes = CountGpuNodes(places.sources)};
+  std::error_code ignored;
+  gpus.has_uvm = std::filesystem::exists(places.sources.device_dir + "/nvidia-uvm", ignored);
+  if (void* const cuda = ::dlopen(places.cuda.c_str(), RTLD_LAZY | RTLD_LOCAL)) {
+    gpus.has_cuda = true;
+    ::dlclose(cuda);
+  }
+  return gpus;
+}
+
+void Judge(const GpuFacts& gpus, const Environment& environment, Report& report) {
+  JudgeHealth(gpus.health, report);
+  JudgeDriver(gpus, report);
+  JudgeVisible(gpus, environment, report);
+  if (!gpus.health.driver.empty()) report.versions["NVIDIA driver"] = gpus.health.driver;
+  if (gpus.health.gpus.empty()) {
+    if (gpus.on_bus == 0) report.fine.push_back({"GPUs", "there are none"});
+    return;
+  }
+  std::vector<std::string> names;
+  for (const GpuHealth& one : gpus.health.gpus) {
+    names.push_back(one.name.empty() ? "unknown" : one.name);
+  }
+  report.versions["GPUs"] = absl::StrJoin(names, ", ");
+  report.fine.push_back(
+      {"GPUs",
+       absl::StrCat(
+           base::Count(names.size(), "GPU"), ": ", base::ShortList(names),
+           gpus.health.driver.empty() ? "" : absl::StrCat("; driver ", gpus.health.driver))});
 }
 
 }  // namespace muster::launcher

@@ -1,4 +1,4 @@
-#include "launcher/doctor/nccl.h"
+#include "launcher/doctor/machine.h"
 
 #include <ifaddrs.h>
 #include <net/if.h>

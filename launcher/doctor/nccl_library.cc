@@ -1,4 +1,4 @@
-#include "launcher/doctor/nccl_library.h"
+#include "launcher/doctor/machine.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -2,11 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "launcher/doctor/file_systems.h"
-#include "launcher/doctor/limits.h"
 #include "launcher/doctor/machine.h"
-#include "launcher/doctor/nccl.h"
-#include "launcher/doctor/nccl_library.h"
 #include "launcher/doctor/network.h"
 #include "test/support/temp_dir.h"
 

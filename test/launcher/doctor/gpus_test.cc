@@ -1,5 +1,5 @@
 // Simulated GPUs, through an NVML of the test's own.
-#include "launcher/doctor/gpus.h"
+#include "launcher/doctor/machine.h"
 
 #include <cstdlib>
 #include <filesystem>
