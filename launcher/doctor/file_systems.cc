@@ -196,12 +196,8 @@ void TakeSystem(const std::string& numbers, Directory& facts) {
 
 void AddDirectory(const Directory& directory, Severity severity, const std::string& what,
                   const std::string& remedy, Report& report, const char* why = nullptr) {
-  report.findings.push_back({.severity = severity,
-                             .subject = UseName(directory.use),
-                             .what = what,
-                             .why = why != nullptr ? why : WhyWritten(directory.use),
-                             .remedy = remedy,
-                             .hosts = {}});
+  report.Add(severity, UseName(directory.use), what,
+             why != nullptr ? why : WhyWritten(directory.use), remedy);
 }
 
 void JudgeHang(const Directory& directory, Report& report) {
@@ -264,9 +260,8 @@ void Judge(const Directory& directory, bool has_peers, Report& report) {
       directory.existing == directory.path
           ? directory.path
           : absl::StrCat(directory.path, " (to be made in ", directory.existing, ")");
-  const std::string room =
-      absl::StrCat(directory.type, ", ", Size(static_cast<double>(directory.free)), " of ",
-                   Size(static_cast<double>(directory.total)), " free");
+  const std::string room = absl::StrCat(directory.type, ", ", Size(directory.free), " of ",
+                                        Size(directory.total), " free");
   const std::size_t before = report.findings.size();
   if (directory.hang) return JudgeHang(directory, report);
   if (!directory.trouble.empty()) {

@@ -266,12 +266,8 @@ std::optional<Report> ReadReport(const base::Json& json) {
   }
   Report report;
   ForEachObject(json, "findings", [&](const base::Json& one) {
-    report.findings.push_back({.severity = SeverityOf(TextOf(one, "severity")),
-                               .subject = TextOf(one, "subject"),
-                               .what = TextOf(one, "what"),
-                               .why = TextOf(one, "why"),
-                               .remedy = TextOf(one, "do"),
-                               .hosts = {}});
+    report.Add(SeverityOf(TextOf(one, "severity")), TextOf(one, "subject"), TextOf(one, "what"),
+               TextOf(one, "why"), TextOf(one, "do"));
   });
   ForEachObject(json, "fine", [&](const base::Json& one) {
     report.fine.push_back({.subject = TextOf(one, "subject"), .found = TextOf(one, "found")});

@@ -44,69 +44,51 @@ void JudgeFiles(const rlimit& files, Report& report) {
     report.fine.push_back({"limits", what});
     return;
   }
-  report.findings.push_back(
-      {.severity = files.rlim_cur <= kTooFewFiles ? Severity::kError : Severity::kWarning,
-       .subject = "limits",
-       .what = absl::StrCat(what, " (RLIMIT_NOFILE)."),
-       .why = "Connections to other ranks, and batches of data loaders, take a descriptor each: "
-              "with many of them workers fail with \"Too many open files\".",
-       .remedy = "Raise it: nofile in /etc/security/limits.conf, LimitNOFILE= in a systemd unit, "
-                 "--ulimit nofile=65536:1048576 for docker.",
-       .hosts = {}});
+  report.Add(files.rlim_cur <= kTooFewFiles ? Severity::kError : Severity::kWarning, "limits",
+             absl::StrCat(what, " (RLIMIT_NOFILE)."),
+             "Connections to other ranks, and batches of data loaders, take a descriptor each: "
+             "with many of them workers fail with \"Too many open files\".",
+             "Raise it: nofile in /etc/security/limits.conf, LimitNOFILE= in a systemd unit, "
+             "--ulimit nofile=65536:1048576 for docker.");
 }
 
 void JudgeProcesses(const Limits& limits, Report& report) {
   const rlim_t most = limits.processes.rlim_cur;
   if (most >= kFewProcesses || limits.is_root) return;
-  report.findings.push_back(
-      {.severity = most <= kTooFewProcesses ? Severity::kError : Severity::kWarning,
-       .subject = "limits",
-       .what = absl::StrCat("this user may have ", most, " processes and threads (RLIMIT_NPROC)."),
-       .why = "A worker has tens of threads for CUDA, NCCL and data loaders. At the limit nothing "
-              "can be started: \"Resource temporarily unavailable\".",
-       .remedy = "Raise it: nproc in /etc/security/limits.conf, LimitNPROC= in a systemd unit, "
-                 "--ulimit nproc=-1 for docker.",
-       .hosts = {}});
+  report.Add(most <= kTooFewProcesses ? Severity::kError : Severity::kWarning, "limits",
+             absl::StrCat("this user may have ", most, " processes and threads (RLIMIT_NPROC)."),
+             "A worker has tens of threads for CUDA, NCCL and data loaders. At the limit nothing "
+             "can be started: \"Resource temporarily unavailable\".",
+             "Raise it: nproc in /etc/security/limits.conf, LimitNPROC= in a systemd unit, "
+             "--ulimit nproc=-1 for docker.");
 }
 
 void JudgeLockedMemory(const Limits& limits, Report& report) {
   if (!limits.has_rdma || limits.is_root || limits.locked_memory.rlim_cur == RLIM_INFINITY) return;
-  report.findings.push_back(
-      {.severity = Severity::kError,
-       .subject = "limits",
-       .what = absl::StrCat("a process may lock ",
-                            Size(static_cast<double>(limits.locked_memory.rlim_cur)),
-                            " of memory (RLIMIT_MEMLOCK), and there is InfiniBand or RoCE."),
-       .why = "NCCL's buffers for remote direct memory access are locked: it fails with \"Call to "
-              "ibv_reg_mr failed\" or \"ibv_create_qp failed\".",
-       .remedy = "Lift it: memlock unlimited in /etc/security/limits.conf, LimitMEMLOCK=infinity "
-                 "in the unit of sshd or of the scheduler, --ulimit memlock=-1 for docker.",
-       .hosts = {}});
+  report.Add(Severity::kError, "limits",
+             absl::StrCat("a process may lock ", Size(limits.locked_memory.rlim_cur),
+                          " of memory (RLIMIT_MEMLOCK), and there is InfiniBand or RoCE."),
+             "NCCL's buffers for remote direct memory access are locked: it fails with \"Call to "
+             "ibv_reg_mr failed\" or \"ibv_create_qp failed\".",
+             "Lift it: memlock unlimited in /etc/security/limits.conf, LimitMEMLOCK=infinity "
+             "in the unit of sshd or of the scheduler, --ulimit memlock=-1 for docker.");
 }
 
 void JudgeSizes(const Limits& limits, Report& report) {
   if (limits.file_size.rlim_cur != RLIM_INFINITY) {
-    report.findings.push_back(
-        {.severity = Severity::kWarning,
-         .subject = "limits",
-         .what =
-             absl::StrCat("a file may have ", Size(static_cast<double>(limits.file_size.rlim_cur)),
-                          " (RLIMIT_FSIZE)."),
-         .why = "A worker that writes a larger checkpoint is killed by SIGXFSZ.",
-         .remedy = "Lift it: `ulimit -f unlimited`, or fsize in /etc/security/limits.conf.",
-         .hosts = {}});
+    report.Add(
+        Severity::kWarning, "limits",
+        absl::StrCat("a file may have ", Size(limits.file_size.rlim_cur), " (RLIMIT_FSIZE)."),
+        "A worker that writes a larger checkpoint is killed by SIGXFSZ.",
+        "Lift it: `ulimit -f unlimited`, or fsize in /etc/security/limits.conf.");
   }
   if (limits.address_space.rlim_cur != RLIM_INFINITY) {
-    report.findings.push_back(
-        {.severity = Severity::kWarning,
-         .subject = "limits",
-         .what = absl::StrCat("a process may have ",
-                              Size(static_cast<double>(limits.address_space.rlim_cur)),
-                              " of addresses (RLIMIT_AS)."),
-         .why = "CUDA reserves as many addresses as the machine and its GPUs have memory, and does "
-                "not start without: \"out of memory\".",
-         .remedy = "Lift it: `ulimit -v unlimited`, or as in /etc/security/limits.conf.",
-         .hosts = {}});
+    report.Add(Severity::kWarning, "limits",
+               absl::StrCat("a process may have ", Size(limits.address_space.rlim_cur),
+                            " of addresses (RLIMIT_AS)."),
+               "CUDA reserves as many addresses as the machine and its GPUs have memory, and does "
+               "not start without: \"out of memory\".",
+               "Lift it: `ulimit -v unlimited`, or as in /etc/security/limits.conf.");
   }
 }
 
@@ -198,38 +180,30 @@ void JudgeMemory(const ControlGroup& group, Report& report) {
   const std::uint64_t used = group.memory_used.value_or(0);
   const std::uint64_t left = *group.memory_max > used ? *group.memory_max - used : 0;
   const std::string what =
-      absl::StrCat(Size(static_cast<double>(*group.memory_max)), " of memory, of which ",
-                   Size(static_cast<double>(left)), " are left");
+      absl::StrCat(Size(*group.memory_max), " of memory, of which ", Size(left), " are left");
   if (left >= kLittleMemory) {
     report.fine.push_back({"control group", absl::StrCat("allows ", what)});
     return;
   }
-  report.findings.push_back(
-      {.severity = Severity::kError,
-       .subject = "control group",
-       .what = absl::StrCat("the control group of this process allows ", what,
-                            " (memory.max, or memory.limit_in_bytes)."),
-       .why = "Above it the kernel kills workers, SIGKILL and no other word: a process that loads "
-              "PyTorch takes some 500 MiB.",
-       .remedy = "Ask for more: --mem of Slurm, resources.limits.memory of Kubernetes, --memory of "
-                 "docker, MemoryMax= of a systemd unit.",
-       .hosts = {}});
+  report.Add(Severity::kError, "control group",
+             absl::StrCat("the control group of this process allows ", what,
+                          " (memory.max, or memory.limit_in_bytes)."),
+             "Above it the kernel kills workers, SIGKILL and no other word: a process that loads "
+             "PyTorch takes some 500 MiB.",
+             "Ask for more: --mem of Slurm, resources.limits.memory of Kubernetes, --memory of "
+             "docker, MemoryMax= of a systemd unit.");
 }
 
 void JudgeCpus(const ControlGroup& group, Report& report) {
   if (!group.cpus || *group.cpus >= group.allowed_cpus) return;
-  report.findings.push_back(
-      {.severity = *group.cpus < 1 ? Severity::kError : Severity::kWarning,
-       .subject = "control group",
-       .what = absl::StrFormat(
-           "the control group allows the time of %.3g CPUs, while processes see %d.", *group.cpus,
-           group.allowed_cpus),
-       .why =
-           "Programs start a thread for each CPU that they see. Together they use up the group's "
-           "time, and then all of them stand still for the rest of a tenth of a second.",
-       .remedy = "Give it whole CPUs by cpuset instead of a quota, or set --nproc-per-node, "
-                 "OMP_NUM_THREADS and the number of data loaders by hand.",
-       .hosts = {}});
+  report.Add(
+      *group.cpus < 1 ? Severity::kError : Severity::kWarning, "control group",
+      absl::StrFormat("the control group allows the time of %.3g CPUs, while processes see %d.",
+                      *group.cpus, group.allowed_cpus),
+      "Programs start a thread for each CPU that they see. Together they use up the group's "
+      "time, and then all of them stand still for the rest of a tenth of a second.",
+      "Give it whole CPUs by cpuset instead of a quota, or set --nproc-per-node, "
+      "OMP_NUM_THREADS and the number of data loaders by hand.");
 }
 
 void JudgePids(const ControlGroup& group, Report& report) {
@@ -237,16 +211,13 @@ void JudgePids(const ControlGroup& group, Report& report) {
   const std::uint64_t used = group.pids_used.value_or(0);
   const std::uint64_t left = *group.pids_max > used ? *group.pids_max - used : 0;
   if (left >= kFewPids) return;
-  report.findings.push_back(
-      {.severity = left < kTooFewPids ? Severity::kError : Severity::kWarning,
-       .subject = "control group",
-       .what = absl::StrCat("the control group allows ", *group.pids_max,
-                            " processes and threads, of which ", left, " are left (pids.max)."),
-       .why = "A worker has tens of threads for CUDA, NCCL and data loaders. At the limit nothing "
-              "can be started: \"Resource temporarily unavailable\".",
-       .remedy = "Raise it: --pids-limit of docker, podPidsLimit of the kubelet, TasksMax= of a "
-                 "systemd unit.",
-       .hosts = {}});
+  report.Add(left < kTooFewPids ? Severity::kError : Severity::kWarning, "control group",
+             absl::StrCat("the control group allows ", *group.pids_max,
+                          " processes and threads, of which ", left, " are left (pids.max)."),
+             "A worker has tens of threads for CUDA, NCCL and data loaders. At the limit nothing "
+             "can be started: \"Resource temporarily unavailable\".",
+             "Raise it: --pids-limit of docker, podPidsLimit of the kubelet, TasksMax= of a "
+             "systemd unit.");
 }
 
 void JudgeDelegation(const ControlGroup& group, Report& report) {
@@ -254,18 +225,14 @@ void JudgeDelegation(const ControlGroup& group, Report& report) {
     report.fine.push_back({"control group", "workers get a group of their own"});
     return;
   }
-  report.findings.push_back(
-      {.severity = Severity::kNote,
-       .subject = "control group",
-       .what = group.name.empty()
-                   ? std::string("there is no control group (version 2) to see here.")
-                   : absl::StrCat("no control group can be made below ", group.name, "."),
-       .why =
-           "Muster then finds what workers leave behind by their environment and ancestry, which "
-           "takes longer than to end a group at once.",
-       .remedy = "Nothing has to be done. For a group of its own: `systemd-run --user --scope -p "
-                 "Delegate=yes muster run ...`.",
-       .hosts = {}});
+  report.Add(Severity::kNote, "control group",
+             group.name.empty()
+                 ? std::string("there is no control group (version 2) to see here.")
+                 : absl::StrCat("no control group can be made below ", group.name, "."),
+             "Muster then finds what workers leave behind by their environment and ancestry, which "
+             "takes longer than to end a group at once.",
+             "Nothing has to be done. For a group of its own: `systemd-run --user --scope -p "
+             "Delegate=yes muster run ...`.");
 }
 
 }  // namespace
@@ -322,15 +289,10 @@ SharedMemory ReadSharedMemory(const std::string& path) {
 }
 
 void Judge(const SharedMemory& facts, Report& report) {
-  const std::string found = absl::StrCat(Size(static_cast<double>(facts.total)), ", of which ",
-                                         Size(static_cast<double>(facts.free)), " are free");
+  const std::string found =
+      absl::StrCat(Size(facts.total), ", of which ", Size(facts.free), " are free");
   const auto add = [&](Severity severity, const std::string& what, const char* remedy) {
-    report.findings.push_back({.severity = severity,
-                               .subject = "shared memory",
-                               .what = what,
-                               .why = kWhyShared,
-                               .remedy = remedy,
-                               .hosts = {}});
+    report.Add(severity, "shared memory", what, kWhyShared, remedy);
   };
   if (!facts.trouble.empty()) {
     return add(Severity::kError,

@@ -111,13 +111,10 @@ const std::string& NameOf(const LinkMeasurements& links, int host) {
 void AddLinkFinding(const LinkMeasurements& links, const std::pair<int, int>& pair,
                     Severity severity, const std::string& subject, const std::string& what,
                     const char* why, const std::string& remedy, Report& report) {
-  report.findings.push_back({.severity = severity,
-                             .subject = subject,
-                             .what = absl::StrCat(NameOf(links, pair.first), " -> ",
-                                                  NameOf(links, pair.second), ": ", what),
-                             .why = why,
-                             .remedy = remedy,
-                             .hosts = {}});
+  report.Add(
+      severity, subject,
+      absl::StrCat(NameOf(links, pair.first), " -> ", NameOf(links, pair.second), ": ", what), why,
+      remedy);
 }
 
 // What the opposite direction and the UDP packets showed.
@@ -284,15 +281,12 @@ void Judge(const LinkMeasurements& links, Report& report) {
   for (const auto& [host, seconds] : clocks) {
     most = std::max(most, std::abs(seconds));
     if (std::abs(seconds) < kClockWarning) continue;
-    report.findings.push_back(
-        {.severity = std::abs(seconds) < kClockError ? Severity::kWarning : Severity::kError,
-         .subject = "clocks",
-         .what = absl::StrFormat("the clock of %s is %.3g s %s the others'.", NameOf(links, host),
-                                 std::abs(seconds), seconds > 0 ? "ahead of" : "behind"),
-         .why = "Logs of several hosts show events in the wrong order, and the certificates that "
-                "authenticate nodes are rejected as not yet valid or expired.",
-         .remedy = "Run chrony or systemd-timesyncd on every host.",
-         .hosts = {}});
+    report.Add(std::abs(seconds) < kClockError ? Severity::kWarning : Severity::kError, "clocks",
+               absl::StrFormat("the clock of %s is %.3g s %s the others'.", NameOf(links, host),
+                               std::abs(seconds), seconds > 0 ? "ahead of" : "behind"),
+               "Logs of several hosts show events in the wrong order, and the certificates that "
+               "authenticate nodes are rejected as not yet valid or expired.",
+               "Run chrony or systemd-timesyncd on every host.");
   }
   if (links.measured.empty()) return;
   if (is_fine) {
@@ -328,19 +322,15 @@ void JudgeDifferences(const std::map<std::string, std::map<std::string, std::str
     }
     const bool is_grave = name == "NCCL" || name == "PyTorch" || name == "muster";
     const bool is_light = name == "kernel" || name == "system" || name == "glibc";
-    report.findings.push_back(
-        {.severity = is_grave   ? Severity::kError
-                     : is_light ? Severity::kNote
-                                : Severity::kWarning,
-         .subject = "versions",
-         .what = absl::StrCat(name, " differs: ", absl::StrJoin(parts, "; "), "."),
-         .why = is_grave
-                    ? "Ranks with different versions cannot talk to each other, or compute "
-                      "different results: \"NCCL version mismatch\", or a hang."
-                    : "A fault of one version shows on some hosts and not on others, and ranks "
-                      "differ in speed.",
-         .remedy = "Install the same version on all hosts, or run the job in one container image.",
-         .hosts = {}});
+    report.Add(is_grave   ? Severity::kError
+               : is_light ? Severity::kNote
+                          : Severity::kWarning,
+               "versions", absl::StrCat(name, " differs: ", absl::StrJoin(parts, "; "), "."),
+               is_grave ? "Ranks with different versions cannot talk to each other, or compute "
+                          "different results: \"NCCL version mismatch\", or a hang."
+                        : "A fault of one version shows on some hosts and not on others, and ranks "
+                          "differ in speed.",
+               "Install the same version on all hosts, or run the job in one container image.");
   }
 }
 

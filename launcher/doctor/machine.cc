@@ -79,39 +79,28 @@ void Judge(const ClockFacts& clock, Report& report) {
   const std::string now =
       absl::FormatTime("%Y-%m-%d %H:%M:%S", absl::FromChrono(clock.now), absl::UTCTimeZone());
   if (clock.now.time_since_epoch() < kFirstDay) {
-    report.findings.push_back(
-        {.severity = Severity::kError,
-         .subject = "clock",
-         .what = absl::StrCat("the clock says ", now, " UTC."),
-         .why = "The certificates that authenticate nodes are valid for a limited time: no node "
-                "can connect.",
-         .remedy = "Set the clock, and keep it right with chrony or systemd-timesyncd.",
-         .hosts = {}});
+    report.Add(Severity::kError, "clock", absl::StrCat("the clock says ", now, " UTC."),
+               "The certificates that authenticate nodes are valid for a limited time: no node "
+               "can connect.",
+               "Set the clock, and keep it right with chrony or systemd-timesyncd.");
   } else {
     report.fine.push_back({"clock", absl::StrCat("it is ", now, " UTC")});
   }
   if (!clock.is_synchronized) {
-    report.findings.push_back(
-        {.severity = Severity::kNote,
-         .subject = "clock",
-         .what = "the kernel says that the clock is not synchronized.",
-         .why = "It drifts by seconds a day. Logs of several hosts then show events in the wrong "
-                "order, and certificates are refused once it is minutes off.",
-         .remedy = "Start chrony or systemd-timesyncd; in a container or a virtual machine, the "
-                   "host may do it without the kernel's knowledge.",
-         .hosts = {}});
+    report.Add(Severity::kNote, "clock", "the kernel says that the clock is not synchronized.",
+               "It drifts by seconds a day. Logs of several hosts then show events in the wrong "
+               "order, and certificates are refused once it is minutes off.",
+               "Start chrony or systemd-timesyncd; in a container or a virtual machine, the "
+               "host may do it without the kernel's knowledge.");
   }
   if (clock.source == "hpet" || clock.source == "acpi_pm" || clock.source == "jiffies" ||
       clock.source == "refined-jiffies") {
-    report.findings.push_back(
-        {.severity = Severity::kWarning,
-         .subject = "clock",
-         .what = absl::StrCat("the kernel reads the time from ", clock.source, "."),
-         .why = "Reading the clock then takes a system call and a microsecond, and CUDA, NCCL and "
-                "profilers read it all the time.",
-         .remedy = "See `dmesg | grep -i clocksource` for why the processor's counter (tsc) was "
-                   "given up; a reboot, or newer firmware, often brings it back.",
-         .hosts = {}});
+    report.Add(Severity::kWarning, "clock",
+               absl::StrCat("the kernel reads the time from ", clock.source, "."),
+               "Reading the clock then takes a system call and a microsecond, and CUDA, NCCL and "
+               "profilers read it all the time.",
+               "See `dmesg | grep -i clocksource` for why the processor's counter (tsc) was "
+               "given up; a reboot, or newer firmware, often brings it back.");
   }
 }
 
@@ -174,14 +163,10 @@ Versions ReadVersions(const Environment& environment, std::chrono::milliseconds 
 
 void Judge(const Versions& versions, Report& report) {
   if (!versions.kernel_trouble.empty()) {
-    report.findings.push_back(
-        {.severity = Severity::kError,
-         .subject = "versions",
-         .what = absl::StrCat(versions.kernel_trouble, "."),
-         .why = "`muster run` needs system calls that this kernel, or the container's seccomp "
-                "filter, does not allow: it does not start.",
-         .remedy = "Run Linux 5.4 or later, and a container runtime that allows its calls.",
-         .hosts = {}});
+    report.Add(Severity::kError, "versions", absl::StrCat(versions.kernel_trouble, "."),
+               "`muster run` needs system calls that this kernel, or the container's seccomp "
+               "filter, does not allow: it does not start.",
+               "Run Linux 5.4 or later, and a container runtime that allows its calls.");
   }
   std::vector<std::string> all;
   for (const auto& [name, version] : versions.found) {
@@ -207,16 +192,6 @@ int CountOnBus(const std::string& pci_dir) {
   return count;
 }
 
-void AddGpu(Severity severity, std::string what, const char* why, std::string remedy,
-            Report& report) {
-  report.findings.push_back({.severity = severity,
-                             .subject = "GPUs",
-                             .what = std::move(what),
-                             .why = why,
-                             .remedy = std::move(remedy),
-                             .hosts = {}});
-}
-
 std::string NameOf(const GpuHealth& one) {
   return absl::StrCat("GPU ", one.gpu.index,
                       one.name.empty() ? "" : absl::StrCat(" (", one.name, ")"));
@@ -225,59 +200,55 @@ std::string NameOf(const GpuHealth& one) {
 void JudgeHealth(const GpuHealthReport& health, Report& report) {
   for (const GpuHealth& one : health.gpus) {
     for (const std::string& fault : one.Faults()) {
-      AddGpu(
-          Severity::kError, absl::StrCat(NameOf(one), ": ", fault, "."),
+      report.Add(
+          Severity::kError, "GPUs", absl::StrCat(NameOf(one), ": ", fault, "."),
           "A worker that uses it fails or computes wrong results.",
           absl::StrCat("Exclude it with CUDA_VISIBLE_DEVICES or --devices; reset it (`nvidia-smi "
                        "--gpu-reset -i ",
                        one.gpu.index,
-                       "`) while no process uses it, and have it replaced if that does not help."),
-          report);
+                       "`) while no process uses it, and have it replaced if that does not help."));
     }
     for (const std::string& warning : one.Warnings()) {
-      AddGpu(Severity::kWarning, absl::StrCat(NameOf(one), ": ", warning, "."),
-             "In a job every rank waits for the slowest one, and what has failed may fail again.",
-             "See `nvidia-smi -q` for this GPU, its cooling and its power; `dmesg | grep -i xid` "
-             "for the driver's messages.",
-             report);
+      report.Add(
+          Severity::kWarning, "GPUs", absl::StrCat(NameOf(one), ": ", warning, "."),
+          "In a job every rank waits for the slowest one, and what has failed may fail again.",
+          "See `nvidia-smi -q` for this GPU, its cooling and its power; `dmesg | grep -i xid` "
+          "for the driver's messages.");
     }
   }
 }
 
 void JudgeDriver(const GpuFacts& gpus, Report& report) {
   if (!gpus.health.trouble.empty()) {
-    AddGpu(
-        Severity::kError, absl::StrCat(gpus.health.trouble, "."),
+    report.Add(
+        Severity::kError, "GPUs", absl::StrCat(gpus.health.trouble, "."),
         "Where NVIDIA's own library cannot talk to the driver, CUDA mostly cannot either.",
         "Try `nvidia-smi`. A \"version mismatch\" after an update of the driver goes away with a "
         "reboot; a container needs the toolkit's \"utility\" capability "
-        "(NVIDIA_DRIVER_CAPABILITIES=compute,utility).",
-        report);
+        "(NVIDIA_DRIVER_CAPABILITIES=compute,utility).");
   }
   if (gpus.on_bus > 0 && gpus.device_nodes == 0) {
-    AddGpu(
-        Severity::kError,
+    report.Add(
+        Severity::kError, "GPUs",
         absl::StrCat("there ", gpus.on_bus == 1 ? "is " : "are ",
                      base::Count(static_cast<std::size_t>(gpus.on_bus), "NVIDIA GPU"),
                      " on the PCI bus, and no device node (/dev/nvidia0)."),
         "No driver has taken the GPUs, or this container was not given them: CUDA finds none.",
         "Load the driver (`modprobe nvidia`, `nvidia-smi`); start the container with --gpus all, "
-        "the pod with a limit of nvidia.com/gpu, the step with --gpus-per-node.",
-        report);
+        "the pod with a limit of nvidia.com/gpu, the step with --gpus-per-node.");
   }
   if (gpus.device_nodes == 0) return;
   if (!gpus.has_uvm) {
-    AddGpu(Severity::kError, "there is no /dev/nvidia-uvm.",
-           "CUDA cannot start without it: \"unknown error\" or \"initialization error\".",
-           "`modprobe nvidia-uvm && nvidia-modprobe -u -c=0`; give the container that device, too.",
-           report);
+    report.Add(
+        Severity::kError, "GPUs", "there is no /dev/nvidia-uvm.",
+        "CUDA cannot start without it: \"unknown error\" or \"initialization error\".",
+        "`modprobe nvidia-uvm && nvidia-modprobe -u -c=0`; give the container that device, too.");
   }
   if (!gpus.has_cuda) {
-    AddGpu(Severity::kError, "libcuda.so.1 cannot be loaded.",
-           "It is the part of the driver that programs call: none of them finds a GPU.",
-           "Install the driver's libraries (Debian: libcuda1), or start the container with the "
-           "toolkit's \"compute\" capability (NVIDIA_DRIVER_CAPABILITIES=compute,utility).",
-           report);
+    report.Add(Severity::kError, "GPUs", "libcuda.so.1 cannot be loaded.",
+               "It is the part of the driver that programs call: none of them finds a GPU.",
+               "Install the driver's libraries (Debian: libcuda1), or start the container with the "
+               "toolkit's \"compute\" capability (NVIDIA_DRIVER_CAPABILITIES=compute,utility).");
   }
 }
 
@@ -298,25 +269,25 @@ void JudgeVisible(const GpuFacts& gpus, const Environment& environment, Report& 
   }
   if (devices.empty()) {
     if (meant == 0) return;
-    return AddGpu(Severity::kWarning,
-                  absl::StrCat(shown, " names GPUs, and this machine shows none."),
-                  "Workers that are to run on a GPU fail as they start.",
-                  "Unset it, or see why there is no GPU: `nvidia-smi`, `ls /dev/nvidia*`.", report);
+    return report.Add(Severity::kWarning, "GPUs",
+                      absl::StrCat(shown, " names GPUs, and this machine shows none."),
+                      "Workers that are to run on a GPU fail as they start.",
+                      "Unset it, or see why there is no GPU: `nvidia-smi`, `ls /dev/nvidia*`.");
   }
   if (visible.size() < meant) {
-    return AddGpu(
-        Severity::kError,
+    return report.Add(
+        Severity::kError, "GPUs",
         absl::StrCat(shown, " leaves ", base::Count(visible.size(), "GPU"), " of the ", meant,
                      " that it names (there are ", devices.size(), ")."),
         "To CUDA, an entry that names no device hides itself and all that follow, and one that is "
         "named twice hides all: workers find fewer GPUs than there are workers, \"invalid device "
         "ordinal\".",
-        "Name each once, by an index from 0 or a UUID that `muster gpus` shows.", report);
+        "Name each once, by an index from 0 or a UUID that `muster gpus` shows.");
   }
   if (meant == 0) {
-    return AddGpu(Severity::kWarning,
-                  absl::StrCat(shown, " hides all ", base::Count(devices.size(), "GPU"), "."),
-                  "Workers run on the CPU, or fail.", "Unset it to use the GPUs.", report);
+    return report.Add(Severity::kWarning, "GPUs",
+                      absl::StrCat(shown, " hides all ", base::Count(devices.size(), "GPU"), "."),
+                      "Workers run on the CPU, or fail.", "Unset it to use the GPUs.");
   }
   report.fine.push_back({"GPUs", absl::StrCat(shown, " leaves ", visible.size())});
 }

@@ -22,16 +22,6 @@
 namespace muster::launcher {
 namespace {
 
-void AddNccl(Severity severity, std::string what, const char* why, std::string remedy,
-             Report& report) {
-  report.findings.push_back({.severity = severity,
-                             .subject = "NCCL",
-                             .what = std::move(what),
-                             .why = why,
-                             .remedy = std::move(remedy),
-                             .hosts = {}});
-}
-
 std::string UsableNames(const std::vector<Interface>& interfaces) {
   std::vector<std::string> names;
   for (const Interface& one : interfaces) {
@@ -51,22 +41,20 @@ void JudgeNcclInterface(const Networks& networks, const std::string& list, bool 
     is_loopback_alone = is_loopback_alone && one.is_loopback;
   }
   if (usable.empty()) {
-    return AddNccl(
-        Severity::kError,
+    return report.Add(
+        Severity::kError, "NCCL",
         absl::StrCat(shown, " matches no interface here that is up and has an address."),
         "NCCL does not start: \"Bootstrap : no socket interface found\".",
         absl::StrCat("Unset it, or name one of this machine's: ", UsableNames(networks.interfaces),
                      ". NAME matches every name that begins with it, =NAME that one only, ^NAME "
-                     "all others."),
-        report);
+                     "all others."));
   }
   if (is_loopback_alone && has_peers) {
-    return AddNccl(
-        Severity::kError, absl::StrCat(shown, " matches loopback only."),
+    return report.Add(
+        Severity::kError, "NCCL", absl::StrCat(shown, " matches loopback only."),
         "Ranks on other machines are given 127.0.0.1: they wait for a reply and time out.",
         absl::StrCat("Name an interface on which the others reach this machine: ",
-                     UsableNames(networks.interfaces), "."),
-        report);
+                     UsableNames(networks.interfaces), "."));
   }
   report.fine.push_back({"NCCL", absl::StrCat(shown, " means ", base::ShortList(usable))});
 }
@@ -78,16 +66,13 @@ void JudgeGlooInterface(const Networks& networks, const std::string& list, Repor
         std::find_if(networks.interfaces.begin(), networks.interfaces.end(),
                      [&](const Interface& one) { return one.name == name && one.has_address; });
     if (found != networks.interfaces.end() && found->is_up) continue;
-    report.findings.push_back(
-        {.severity = Severity::kError,
-         .subject = "Gloo",
-         .what = absl::StrCat("GLOO_SOCKET_IFNAME=", list, " names ", name,
-                              ", which is not an interface here that is up and has an address."),
-         .why = "Gloo does not start: \"Unable to find address for\" that interface.",
-         .remedy = absl::StrCat("Unset it (Muster then chooses one where Gloo would choose wrong), "
-                                "or name one of: ",
-                                UsableNames(networks.interfaces), "."),
-         .hosts = {}});
+    report.Add(Severity::kError, "Gloo",
+               absl::StrCat("GLOO_SOCKET_IFNAME=", list, " names ", name,
+                            ", which is not an interface here that is up and has an address."),
+               "Gloo does not start: \"Unable to find address for\" that interface.",
+               absl::StrCat("Unset it (Muster then chooses one where Gloo would choose wrong), "
+                            "or name one of: ",
+                            UsableNames(networks.interfaces), "."));
   }
 }
 
@@ -105,30 +90,29 @@ void JudgeRdma(const Networks& networks, const Environment& environment, Report&
     if (IsActive(one)) {
       active.push_back(name);
     } else {
-      AddNccl(Severity::kWarning, absl::StrCat("port ", name, " is not active (", one.state, ")."),
-              "NCCL ignores it, and this host is slower than the others or falls back to TCP.",
-              "Check its cable, its switch and the subnet manager: `ibstat`, `ibv_devinfo`.",
-              report);
+      report.Add(Severity::kWarning, "NCCL",
+                 absl::StrCat("port ", name, " is not active (", one.state, ")."),
+                 "NCCL ignores it, and this host is slower than the others or falls back to TCP.",
+                 "Check its cable, its switch and the subnet manager: `ibstat`, `ibv_devinfo`.");
     }
   }
   if (!list.empty() && active.empty()) {
-    return AddNccl(
-        Severity::kError,
+    return report.Add(
+        Severity::kError, "NCCL",
         absl::StrCat("NCCL_IB_HCA=", list, " matches no active port of an InfiniBand or ",
                      "RoCE device; there ",
                      networks.rdma.empty() ? "is no such device here." : "are others."),
         "NCCL falls back to TCP, many times slower, or fails where the other hosts use "
         "InfiniBand.",
         "Unset it, or name devices of this machine (`ls /sys/class/infiniband`). NAME matches "
-        "every name that begins with it, =NAME that one only, ^NAME all others.",
-        report);
+        "every name that begins with it, =NAME that one only, ^NAME all others.");
   }
   if (is_disabled && !networks.rdma.empty()) {
-    return AddNccl(
-        Severity::kWarning,
+    return report.Add(
+        Severity::kWarning, "NCCL",
         absl::StrCat("NCCL_IB_DISABLE is set, and there is ", networks.rdma.front().device, "."),
         "NCCL then sends everything over TCP, many times slower.",
-        "Unset it, unless that is what you want to try.", report);
+        "Unset it, unless that is what you want to try.");
   }
   if (!active.empty()) {
     report.fine.push_back({"NCCL", absl::StrCat("active ports: ", base::ShortList(active))});
@@ -143,24 +127,27 @@ void JudgeSwitches(const Environment& environment, Report& report) {
   };
   for (const auto& [name, why] : slow) {
     if (GetOr(environment, name, "0") == "0") continue;
-    AddNccl(Severity::kWarning, absl::StrCat(name, "=", environment.at(name), " is set."), why,
-            "Unset it: it is a debugging aid.", report);
+    report.Add(Severity::kWarning, "NCCL",
+               absl::StrCat(name, "=", environment.at(name), " is set."), why,
+               "Unset it: it is a debugging aid.");
   }
   for (const char* const name : {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "NCCL_ASYNC_ERROR_HANDLING"}) {
     if (GetOr(environment, name, "1") != "0") continue;
-    AddNccl(Severity::kWarning, absl::StrCat(name, "=0 is set."),
-            "When a rank is lost, the others wait in their collective forever instead of failing, "
-            "and nothing is restarted.",
-            "Unset it, or use --hang-timeout.", report);
+    report.Add(
+        Severity::kWarning, "NCCL", absl::StrCat(name, "=0 is set."),
+        "When a rank is lost, the others wait in their collective forever instead of failing, "
+        "and nothing is restarted.",
+        "Unset it, or use --hang-timeout.");
   }
   for (const char* const name : {"NCCL_TOPO_FILE", "NCCL_CONF_FILE", "NCCL_GRAPH_FILE"}) {
     const std::string path = GetOr(environment, name, "");
     std::error_code ignored;
     if (path.empty() || std::filesystem::exists(path, ignored)) continue;
-    AddNccl(Severity::kError, absl::StrCat(name, "=", path, ": there is no such file."),
-            "NCCL ignores it: it then detects a different topology from the one described, and is "
-            "slow.",
-            "Correct the path, or unset it.", report);
+    report.Add(
+        Severity::kError, "NCCL", absl::StrCat(name, "=", path, ": there is no such file."),
+        "NCCL ignores it: it then detects a different topology from the one described, and is "
+        "slow.",
+        "Correct the path, or unset it.");
   }
 }
 

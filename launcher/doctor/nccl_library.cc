@@ -113,16 +113,6 @@ NcclLibrary LookForNccl(const Environment& environment, const std::string& cache
   return library;
 }
 
-void AddLibrary(Severity severity, std::string what, const char* why, const char* remedy,
-                Report& report) {
-  report.findings.push_back({.severity = severity,
-                             .subject = "NCCL",
-                             .what = std::move(what),
-                             .why = why,
-                             .remedy = remedy,
-                             .hosts = {}});
-}
-
 }  // namespace
 
 std::string NcclVersionIn(const std::string& text) {
@@ -155,10 +145,10 @@ NcclLibrary FindNcclLibrary(const Environment& environment, std::chrono::millise
 
 void Judge(const NcclLibrary& library, const std::string& bundled, Report& report) {
   if (!library.missing_preload.empty()) {
-    AddLibrary(Severity::kWarning,
+    report.Add(Severity::kWarning, "NCCL",
                absl::StrCat("LD_PRELOAD names ", library.missing_preload, ", which is not there."),
                "The loader ignores it, and the workers run with a different NCCL than intended.",
-               "Correct the path, or remove it from LD_PRELOAD.", report);
+               "Correct the path, or remove it from LD_PRELOAD.");
   }
   if (library.path.empty()) return;
   const std::string found = absl::StrCat(
@@ -172,19 +162,18 @@ void Judge(const NcclLibrary& library, const std::string& bundled, Report& repor
   const std::string what =
       absl::StrCat("the loader finds ", found, ", and PyTorch brings NCCL ", bundled, ".");
   if (library.by == "LD_PRELOAD") {
-    AddLibrary(Severity::kWarning, what,
+    report.Add(Severity::kWarning, "NCCL", what,
                "The preloaded library replaces the one that PyTorch was built and tested with; if "
                "only some ranks have it, they fail to connect, or hang.",
-               "Remove it from LD_PRELOAD, or make all hosts preload the same one.", report);
+               "Remove it from LD_PRELOAD, or make all hosts preload the same one.");
     return;
   }
-  AddLibrary(
-      Severity::kNote, what,
+  report.Add(
+      Severity::kNote, "NCCL", what,
       "PyTorch uses its own, while plugins, tests and programs that link to NCCL get the "
       "other one: nccl-tests then measure a different library than training uses, and a plugin may "
       "not match.",
-      "Install the same version in both places, or remove the directory from LD_LIBRARY_PATH.",
-      report);
+      "Install the same version in both places, or remove the directory from LD_LIBRARY_PATH.");
 }
 
 }  // namespace muster::launcher

@@ -92,9 +92,6 @@ bool AwaitWritable(int fd, steady_clock::time_point deadline) {
 
 namespace {
 
-using std::chrono::milliseconds;
-using std::chrono::steady_clock;
-
 constexpr milliseconds kSlowResolver(1000);
 
 constexpr char kWhyNames[] =
@@ -108,12 +105,7 @@ bool IsOwn(const Names& names, const std::string& address) {
 
 void JudgeOwnName(const Names& names, Report& report) {
   const auto add = [&](Severity severity, const std::string& what, const std::string& remedy) {
-    report.findings.push_back({.severity = severity,
-                               .subject = "names",
-                               .what = what,
-                               .why = kWhyNames,
-                               .remedy = remedy,
-                               .hosts = {}});
+    report.Add(severity, "names", what, kWhyNames, remedy);
   };
   // The same words on every host, so that identical findings are merged.
   if (names.addresses.empty()) {
@@ -181,48 +173,27 @@ Names ReadNames() {
 void Judge(const Names& names, Report& report) {
   JudgeOwnName(names, report);
   if (names.took >= kSlowResolver) {
-    report.findings.push_back(
-        {.severity = Severity::kWarning,
-         .subject = "names",
-         .what = absl::StrCat("to look up this machine's own name took ", base::Seconds(names.took),
-                              "."),
-         .why = "Every worker looks up names as it starts, and again after each restart.",
-         .remedy = "Find out which name server in /etc/resolv.conf does not answer and remove it, "
-                   "or list the hosts of the job in /etc/hosts.",
-         .hosts = {}});
+    report.Add(
+        Severity::kWarning, "names",
+        absl::StrCat("to look up this machine's own name took ", base::Seconds(names.took), "."),
+        "Every worker looks up names as it starts, and again after each restart.",
+        "Find out which name server in /etc/resolv.conf does not answer and remove it, "
+        "or list the hosts of the job in /etc/hosts.");
   }
   if (!names.has_localhost) {
-    report.findings.push_back(
-        {.severity = Severity::kWarning,
-         .subject = "names",
-         .what = "localhost does not resolve.",
-         .why =
-             "Programs that use it for this machine cannot connect; Muster itself uses 127.0.0.1.",
-         .remedy = "Add the line \"127.0.0.1 localhost\" to /etc/hosts.",
-         .hosts = {}});
+    report.Add(
+        Severity::kWarning, "names", "localhost does not resolve.",
+        "Programs that use it for this machine cannot connect; Muster itself uses 127.0.0.1.",
+        "Add the line \"127.0.0.1 localhost\" to /etc/hosts.");
   }
   if (names.own.empty()) {
-    report.findings.push_back(
-        {.severity = Severity::kNote,
-         .subject = "names",
-         .what = "no network interface other than loopback has an address.",
-         .why = "Only jobs on this machine alone can run; no other machine can take part.",
-         .remedy = "Bring an interface up, or give the container a network.",
-         .hosts = {}});
+    report.Add(Severity::kNote, "names", "no network interface other than loopback has an address.",
+               "Only jobs on this machine alone can run; no other machine can take part.",
+               "Bring an interface up, or give the container a network.");
   }
 }
 
 namespace {
-
-void AddRendezvous(Severity severity, std::string what, const char* why, std::string remedy,
-                   Report& report) {
-  report.findings.push_back({.severity = severity,
-                             .subject = "rendezvous",
-                             .what = std::move(what),
-                             .why = why,
-                             .remedy = std::move(remedy),
-                             .hosts = {}});
-}
 
 const char* RemedyFor(DialOutcome outcome) {
   switch (outcome) {
@@ -253,17 +224,14 @@ void JudgeClock(const rendezvous::ClockReading& clock, const std::string& where,
                                ", give or take ", base::Seconds(clock.uncertainty))});
     return;
   }
-  report.findings.push_back(
-      {.severity = off >= kClockFarOff ? Severity::kError : Severity::kWarning,
-       .subject = "clock",
-       .what = absl::StrCat("this machine's clock is ", base::Seconds(off),
-                            clock.ahead.count() > 0 ? " behind" : " ahead of",
-                            " that of the rendezvous at ", where, "."),
-       .why = "Logs and event logs of several machines show events in the wrong order; "
-              "certificates are refused once it is far off, and make sees files from the future.",
-       .remedy = "Run chrony or systemd-timesyncd on both, and see `timedatectl` for which clock "
-                 "is wrong.",
-       .hosts = {}});
+  report.Add(off >= kClockFarOff ? Severity::kError : Severity::kWarning, "clock",
+             absl::StrCat("this machine's clock is ", base::Seconds(off),
+                          clock.ahead.count() > 0 ? " behind" : " ahead of",
+                          " that of the rendezvous at ", where, "."),
+             "Logs and event logs of several machines show events in the wrong order; "
+             "certificates are refused once it is far off, and make sees files from the future.",
+             "Run chrony or systemd-timesyncd on both, and see `timedatectl` for which clock "
+             "is wrong.");
 }
 
 }  // namespace
@@ -292,38 +260,36 @@ RendezvousReach ReachRendezvous(const rendezvous::DaemonOptions& daemon) {
 void Judge(const RendezvousReach& reach, Report& report) {
   const std::string where = rendezvous::ToString(reach.endpoint);
   if (reach.resolved.addresses.empty()) {
-    return AddRendezvous(
-        Severity::kError,
+    return report.Add(
+        Severity::kError, "rendezvous",
         absl::StrCat("the name of the rendezvous, ", reach.endpoint.host, ", does not resolve (",
                      reach.resolved.trouble, ")."),
         "No node of this machine can join the job.",
-        "Correct the name, add it to DNS or /etc/hosts, or give the address instead.", report);
+        "Correct the name, add it to DNS or /etc/hosts, or give the address instead.");
   }
   if (reach.leads_to_loopback) {
-    AddRendezvous(
-        Severity::kWarning,
+    report.Add(
+        Severity::kWarning, "rendezvous",
         absl::StrCat(reach.endpoint.host, " leads to ", base::ShortList(reach.resolved.addresses),
                      " here, which only this machine can reach."),
         "Other machines resolve the name to another address, and workers here would get this one.",
         "Remove the name from that address's line in /etc/hosts, and add it to the line of the "
-        "address that others reach this machine at.",
-        report);
+        "address that others reach this machine at.");
   }
   if (reach.outcome != DialOutcome::kConnected) {
-    return AddRendezvous(
-        Severity::kError,
+    return report.Add(
+        Severity::kError, "rendezvous",
         absl::StrCat("no connection to ", where, " (", reach.dialled, "): ", reach.cause, "."),
-        "No node of this machine can join the job.", RemedyFor(reach.outcome), report);
+        "No node of this machine can join the job.", RemedyFor(reach.outcome));
   }
   if (!reach.answer_trouble.empty()) {
-    return AddRendezvous(
-        Severity::kError,
+    return report.Add(
+        Severity::kError, "rendezvous",
         absl::StrCat("there is a connection to ", where, ", but no answer: ", reach.answer_trouble,
                      "."),
         "No node of this machine can join the job.",
         "Check that it is a musterd, that both ends have the same token (--token-file), "
-        "certificates of one authority (--tls-ca) or --insecure, and that both clocks are right.",
-        report);
+        "certificates of one authority (--tls-ca) or --insecure, and that both clocks are right.");
   }
   if (reach.clock) JudgeClock(*reach.clock, where, report);
   report.fine.push_back(

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -24,6 +25,12 @@ const char* SeverityWord(Severity severity) {
       break;
   }
   return "note";
+}
+
+void Report::Add(Severity severity, std::string subject, std::string what, std::string why,
+                 std::string remedy) {
+  findings.push_back({severity, std::move(subject), std::move(what), std::move(why),
+                      std::move(remedy), /*hosts=*/{}});
 }
 
 void SortFindings(Report& report) {
