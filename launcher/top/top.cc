@@ -13,13 +13,13 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
-#include <boost/asio/steady_timer.hpp>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
+#include "base/async/timer.h"
 #include "launcher/top/rank_log.h"
 #include "launcher/top/state.h"
 #include "launcher/top/terminal.h"
@@ -103,11 +103,9 @@ class Top final : private rendezvous::JobWatch::Listener {
     if (wanted == reading_) return;
     reading_ = wanted;
     reader_.reset();
-    reading_soon_.cancel();
-    if (wanted == 0) return;
-    reading_soon_.expires_at(reading_began_ + kLogPause);
-    reading_soon_.async_wait([this, wanted](const boost::system::error_code& error) {
-      if (!error && wanted == reading_ && state_.log) BeginReading();
+    if (wanted == 0) return reading_soon_.Cancel();
+    reading_soon_.At(reading_began_ + kLogPause, [this] {
+      if (state_.log) BeginReading();
     });
   }
 
@@ -134,11 +132,8 @@ class Top final : private rendezvous::JobWatch::Listener {
 
   // Draws soon, together with what arrives until then.
   void DrawLogSoon() {
-    if (std::exchange(log_is_due_, true)) return;
-    log_soon_.expires_at(log_drawn_ + kLogPause);
-    log_soon_.async_wait([this](const boost::system::error_code& error) {
-      if (error) return;
-      log_is_due_ = false;
+    if (log_soon_.waits()) return;
+    log_soon_.At(log_drawn_ + kLogPause, [this] {
       log_drawn_ = Clock::now();
       Draw();
     });
@@ -158,13 +153,9 @@ class Top final : private rendezvous::JobWatch::Listener {
   // Draws every second while running times are visible.
   void AwaitSecond() {
     if (state_.place == TopState::Place::kJobs || !state_.trouble.empty() || !state_.is_known) {
-      second_.cancel();
-      return;
+      return second_.Cancel();
     }
-    second_.expires_after(std::chrono::seconds(1));
-    second_.async_wait([this](const boost::system::error_code& error) {
-      if (!error) Draw();
-    });
+    second_.After(std::chrono::seconds(1), [this] { Draw(); });
   }
 
   void End(TopEnd end) {
@@ -175,10 +166,10 @@ class Top final : private rendezvous::JobWatch::Listener {
   boost::asio::io_context& io_;
   const rendezvous::DaemonOptions daemon_;
   boost::asio::signal_set ends_;
-  boost::asio::steady_timer second_;
+  base::Timer second_;
   // For the next reading, and for drawing the output of the current one.
-  boost::asio::steady_timer reading_soon_;
-  boost::asio::steady_timer log_soon_;
+  base::Timer reading_soon_;
+  base::Timer log_soon_;
   TopState state_;
   TopEnd end_;
   std::unique_ptr<Terminal> terminal_;
@@ -186,7 +177,6 @@ class Top final : private rendezvous::JobWatch::Listener {
   // The number of state_.log's reading; 0: none.
   int reading_ = 0;
   Clock::time_point reading_began_{};
-  bool log_is_due_ = false;
   Clock::time_point log_drawn_{};
   std::optional<rendezvous::LogFollower> reader_;
 };

@@ -133,10 +133,7 @@ void StartQueue::StartRest(std::size_t tries) {
       waiting_.clear();
       return;
     }
-    retry_.expires_after(kForkPauses[tries]);
-    retry_.async_wait(lifetime_.Guard([this, tries](boost::system::error_code error) {
-      if (!error && !waiting_.empty()) StartRest(tries + 1);
-    }));
+    retry_.After(kForkPauses[tries], [this, tries] { StartRest(tries + 1); });
     return;
   }
   Post(callbacks_.on_over);
@@ -145,7 +142,7 @@ void StartQueue::StartRest(std::size_t tries) {
 void StartQueue::Drop() {
   if (waiting_.empty()) return;
   waiting_.clear();
-  retry_.cancel();
+  retry_.Cancel();
   Post(callbacks_.on_over);
 }
 

@@ -14,11 +14,11 @@
 #include <vector>
 
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
+#include "base/async/timer.h"
 #include "base/lifetime.h"
 #include "base/unique_fd.h"
 #include "worker/exit_status.h"
@@ -162,7 +162,7 @@ class StartQueue {
   const Callbacks callbacks_;
   // In reverse order.
   std::vector<WorkerSpec> waiting_;
-  boost::asio::steady_timer retry_;
+  base::Timer retry_;
   base::Lifetime lifetime_;
 };
 

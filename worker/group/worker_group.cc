@@ -32,7 +32,8 @@ template <typename... Params, typename... Values>
 void WorkerGroup::Live(void (GroupLife::*event)(Params...), const Values&... values) {
   const base::Lifetime::Watch watch = lifetime_.watch();
   (life_.*event)(values...);
-  if (!watch.over()) AwaitDeadline();
+  if (watch.over()) return;
+  timer_.Follow(life_.NextDeadline(), [this] { Live(&GroupLife::Tick, Clock::now()); });
 }
 
 WorkerGroup::WorkerGroup(boost::asio::io_context& io, WorkerGroupOptions options, Console& console,
@@ -211,21 +212,6 @@ void WorkerGroup::Stop(const StopLadder& ladder) {
   Live(&GroupLife::Stop, ladder, Clock::now());
 }
 
-void WorkerGroup::AwaitDeadline() {
-  if (awaited_ == life_.NextDeadline()) return;
-  awaited_ = life_.NextDeadline();
-  if (!awaited_.has_value()) {
-    timer_.cancel();
-    return;
-  }
-  timer_.expires_at(*awaited_);
-  timer_.async_wait(lifetime_.Guard([this](boost::system::error_code error) {
-    if (error) return;
-    awaited_.reset();
-    Live(&GroupLife::Tick, Clock::now());
-  }));
-}
-
 void WorkerGroup::TellStarted() {
   if (callbacks_.on_started) callbacks_.on_started();
 }
@@ -279,7 +265,7 @@ void WorkerGroup::LeaveBehind(StopLadder::Duration after) {
 }
 
 void WorkerGroup::Finish() {
-  timer_.cancel();
+  timer_.Cancel();
   guard_watch_.reset();
   // It dies while the result is completed, so that waiting for it is short.
   if (guard_) guard_->Dismiss();

@@ -23,9 +23,9 @@
 #include <vector>
 
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
 
 #include "absl/status/status.h"
+#include "base/async/timer.h"
 #include "base/lifetime.h"
 #include "worker/exit_status.h"
 #include "worker/group/group_life.h"
@@ -174,7 +174,6 @@ class WorkerGroup final : private GroupPort {
   // Tells the life of an event, and sets the timer to its deadline, unless it is over now.
   template <typename... Params, typename... Values>
   void Live(void (GroupLife::*event)(Params...), const Values&... values);
-  void AwaitDeadline();
 
   // GroupPort.
   void TellStarted() override;
@@ -204,9 +203,8 @@ class WorkerGroup final : private GroupPort {
   const WorkerGroupCallbacks callbacks_;
 
   GroupLife life_;
-  // For the life's deadline, and the value it is set to.
-  boost::asio::steady_timer timer_;
-  std::optional<GroupLife::TimePoint> awaited_;
+  // For the life's deadline.
+  base::Timer timer_;
   StartQueue starts_;
   // The record of the worker that could not be started.
   std::optional<FailureRecord> start_failure_;

@@ -88,15 +88,14 @@ EvidenceRun::EvidenceRun(boost::asio::io_context& io, EvidenceOptions options,
     : io_(io),
       options_(std::move(options)),
       begin_(Clock::now()),
-      second_look_(io, begin_ + kBetweenLooks),
+      second_look_(io),
       on_done_(std::move(on_done)) {
   for (const EvidenceTarget& target : targets) ReadProcesses(target);
-  second_look_.async_wait(lifetime_.Guard([this](const boost::system::error_code& error) {
-    if (error) return;
+  second_look_.At(begin_ + kBetweenLooks, [this] {
     LookAgain();
     end_ = Clock::now() + options_.total_limit;
     GoOn();
-  }));
+  });
 }
 
 EvidenceRun::~EvidenceRun() = default;
@@ -237,7 +236,7 @@ void EvidenceRun::Write(Evidence& evidence) const {
 }
 
 std::vector<Evidence> EvidenceRun::FinishNow(const std::string& why) {
-  lifetime_.End();
+  second_look_.Cancel();
   std::vector<Evidence> all;
   for (const auto& job : jobs_) {
     if (!job->done) {

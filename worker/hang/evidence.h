@@ -18,9 +18,8 @@
 #include <vector>
 
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
 
-#include "base/lifetime.h"
+#include "base/async/timer.h"
 #include "worker/hang/activity.h"
 #include "worker/hang/process_evidence.h"
 #include "worker/process/process.h"
@@ -123,11 +122,10 @@ class EvidenceRun {
   boost::asio::io_context& io_;
   const EvidenceOptions options_;
   const std::chrono::steady_clock::time_point begin_;
-  boost::asio::steady_timer second_look_;
+  base::Timer second_look_;
   std::chrono::steady_clock::time_point end_;  // of the commands; set at the second look
   DoneCallback on_done_;
   std::vector<std::unique_ptr<Job>> jobs_;
-  base::Lifetime lifetime_;
 };
 
 }  // namespace muster::worker

@@ -131,12 +131,12 @@ FileWatchdog::~FileWatchdog() {
 
 void FileWatchdog::Clear() {
   timers_.clear();
-  next_.cancel();
+  next_.Cancel();
 }
 
 void FileWatchdog::Suspend() {
   if (!suspended_at_) suspended_at_ = std::chrono::system_clock::now();
-  next_.cancel();
+  next_.Cancel();
 }
 
 void FileWatchdog::Resume() {
@@ -203,15 +203,11 @@ void FileWatchdog::Apply(const TimerRequest& request) {
 }
 
 void FileWatchdog::AwaitNextDeadline() {
-  next_.cancel();
-  if (timers_.empty() || suspended_at_) return;
+  if (timers_.empty() || suspended_at_) return next_.Cancel();
   const auto earliest = std::min_element(
       timers_.begin(), timers_.end(),
       [](const auto& a, const auto& b) { return a.second.deadline < b.second.deadline; });
-  next_.expires_at(earliest->second.deadline);
-  next_.async_wait(lifetime_.Guard([this](boost::system::error_code error) {
-    if (!error) OnDeadline();
-  }));
+  next_.At(earliest->second.deadline, [this] { OnDeadline(); });
 }
 
 void FileWatchdog::OnDeadline() {

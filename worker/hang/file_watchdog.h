@@ -19,10 +19,10 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
-#include <boost/asio/system_timer.hpp>
 
 #include "absl/status/statusor.h"
 
+#include "base/async/timer.h"
 #include "base/lifetime.h"
 #include "base/unique_fd.h"
 
@@ -107,7 +107,7 @@ class FileWatchdog {
   const std::string path_;
   const Callbacks callbacks_;
   boost::asio::posix::stream_descriptor fifo_;
-  boost::asio::system_timer next_;
+  base::BasicTimer<std::chrono::system_clock> next_;
   // The start of an incomplete line.
   std::string held_;
   // Skipping the rest of a line that is too long for a request.

@@ -305,19 +305,16 @@ void PartialLineTimer::OnBytes(bool ended, bool holds_back) {
     return;
   }
   if (ended || !since_) since_ = std::chrono::steady_clock::now();
-  if (!armed_) Arm();
+  if (!timer_.waits()) Arm();
 }
 
 void PartialLineTimer::Arm() {
-  armed_ = true;
-  timer_.expires_at(*since_ + kPatience);
-  timer_.async_wait(lifetime_.Guard([this](boost::system::error_code error) {
-    armed_ = false;
-    if (error || !since_) return;
+  timer_.At(*since_ + kPatience, [this] {
+    if (!since_) return;
     // A newer line is being held back.
     if (*since_ + kPatience > std::chrono::steady_clock::now()) return Arm();
     if (show_()) since_.reset();
-  }));
+  });
 }
 
 }  // namespace muster::worker

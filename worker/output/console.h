@@ -18,8 +18,8 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/signal_set.hpp>
-#include <boost/asio/steady_timer.hpp>
 
+#include "base/async/timer.h"
 #include "base/lifetime.h"
 #include "base/unique_fd.h"
 #include "worker/output/lines.h"
@@ -222,12 +222,10 @@ class PartialLineTimer {
  private:
   void Arm();
 
-  boost::asio::steady_timer timer_;
+  base::Timer timer_;
   const std::function<bool()> show_;
   // When the held back part arrived, unless `show` was called for it.
   std::optional<std::chrono::steady_clock::time_point> since_;
-  bool armed_ = false;
-  base::Lifetime lifetime_;
 };
 
 }  // namespace muster::worker

@@ -52,6 +52,7 @@ void Process::SignalGroup(int signal) {
 
 void Process::Abandon() {
   running_ = has_number_ = false;
+  retry_.Cancel();
   lifetime_.End();
 }
 
@@ -93,10 +94,7 @@ void Process::OnPidfdReadable() {
   if (!Collect(&status)) {
     // The process is dead, but an attached debugger holds it, so its exit status is not available
     // yet. No event tells when that changes, hence the only retry by time in this folder.
-    retry_.expires_after(kRetry);
-    retry_.async_wait(lifetime_.Guard([this](boost::system::error_code error) {
-      if (!error) OnPidfdReadable();
-    }));
+    retry_.After(kRetry, [this] { OnPidfdReadable(); });
     return;
   }
   const ExitCallback on_exit = std::move(on_exit_);
@@ -131,7 +129,7 @@ absl::StatusOr<std::unique_ptr<TimedCommand>> TimedCommand::Start(boost::asio::i
   const absl::Status status = command->Spawn(io);
   if (!status.ok()) return status;
   command->AwaitOutput();
-  command->AwaitLimit(command->options_.limit);
+  command->timer_.After(command->options_.limit, [timed = command.get()] { timed->OnLimit(); });
   return command;
 }
 
@@ -184,13 +182,6 @@ bool TimedCommand::ReadOutput() {
   return true;
 }
 
-void TimedCommand::AwaitLimit(std::chrono::milliseconds limit) {
-  timer_.expires_after(limit);
-  timer_.async_wait(lifetime_.Guard([this](boost::system::error_code error) {
-    if (!error) OnLimit();
-  }));
-}
-
 void TimedCommand::OnLimit() {
   if (result_.timed_out) {
     process_->Abandon();
@@ -198,7 +189,7 @@ void TimedCommand::OnLimit() {
   }
   result_.timed_out = true;
   process_->SignalGroup(SIGKILL);
-  AwaitLimit(kGiveUp);
+  timer_.After(kGiveUp, [this] { OnLimit(); });
 }
 
 // Does not wait for the end of the pipe, which the command's children may hold open.
@@ -206,7 +197,7 @@ void TimedCommand::Finish() {
   for (int i = 0; i < kMaxLastReads && ReadOutput(); ++i) {
   }
   output_.close();
-  timer_.cancel();
+  timer_.Cancel();
   // Last, as the callback may destroy the command.
   const DoneCallback on_done = std::move(on_done_);
   on_done(std::move(result_));

@@ -13,10 +13,10 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
-#include <boost/asio/steady_timer.hpp>
 
 #include "absl/status/statusor.h"
 
+#include "base/async/timer.h"
 #include "base/lifetime.h"
 #include "worker/exit_status.h"
 #include "worker/process/spawn.h"
@@ -67,7 +67,7 @@ class Process {
   const pid_t pid_;
   ExitCallback on_exit_;
   boost::asio::posix::stream_descriptor pidfd_;
-  boost::asio::steady_timer retry_;
+  base::Timer retry_;
   const Number number_;
   bool running_ = true;
   bool has_number_ = true;
@@ -129,14 +129,13 @@ class TimedCommand {
   void AwaitOutput();
   // Reads one piece if there is any; false at the end.
   bool ReadOutput();
-  void AwaitLimit(std::chrono::milliseconds limit);
   void OnLimit();
   void Finish();
 
   const TimedCommandOptions options_;
   DoneCallback on_done_;
   boost::asio::posix::stream_descriptor output_;
-  boost::asio::steady_timer timer_;
+  base::Timer timer_;
   TimedCommandResult result_;
   std::unique_ptr<Process> process_;
   base::Lifetime lifetime_;
