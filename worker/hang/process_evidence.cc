@@ -9,11 +9,9 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <map>
 #include <memory>
 #include <optional>
-#include <sstream>
 #include <utility>
 #include <vector>
 
@@ -98,10 +96,7 @@ void ParseSocketTable(std::string_view text, SocketTable* table) {
 SocketTable ReadSocketTable(pid_t pid) {
   SocketTable table;
   for (const char* family : {"tcp", "tcp6"}) {
-    std::ifstream file(absl::StrCat("/proc/", pid, "/net/", family));
-    std::ostringstream text;
-    text << file.rdbuf();
-    ParseSocketTable(text.str(), &table);
+    ParseSocketTable(ReadSmallFile(absl::StrCat("/proc/", pid, "/net/", family)), &table);
   }
   return table;
 }

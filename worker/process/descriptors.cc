@@ -16,16 +16,6 @@ bool CloseRange(unsigned first, unsigned flags) {
   return syscall(SYS_close_range, first, UINT_MAX, flags) == 0;
 }
 
-// -1 for "." and "..".
-int NumberIn(const char* name) {
-  int number = 0;
-  for (; *name != '\0'; ++name) {
-    if (*name < '0' || *name > '9') return -1;
-    number = 10 * number + (*name - '0');
-  }
-  return number;
-}
-
 // Calls visit(descriptor) for each open descriptor from `first` on, and perhaps for closed ones.
 template <typename Visit>
 void ForEachFrom(int first, Visit visit) {
@@ -47,6 +37,15 @@ void ForEachFrom(int first, Visit visit) {
 }
 
 }  // namespace
+
+int NumberIn(const char* name) {
+  int number = 0;
+  for (; *name != '\0'; ++name) {
+    if (*name < '0' || *name > '9') return -1;
+    number = 10 * number + (*name - '0');
+  }
+  return number;
+}
 
 bool HasCloseRange() {
   return CloseRange(UINT_MAX, 0);

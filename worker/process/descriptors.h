@@ -57,4 +57,7 @@ bool ForEachEntry(int directory, Visit visit) {
   }
 }
 
+// The number that an entry's name is, a descriptor or a pid; -1 for any other name.
+int NumberIn(const char* name);
+
 }  // namespace muster::worker

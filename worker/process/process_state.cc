@@ -9,7 +9,6 @@
 #include <climits>
 #include <cstdint>
 #include <cstdlib>
-#include <filesystem>
 #include <memory>
 #include <utility>
 
@@ -19,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 
 #include "worker/process/process_info.h"
 
@@ -96,11 +96,26 @@ std::optional<TaskState> ReadTask(const std::string& directory, pid_t id) {
 }
 
 // Reads the link without following it: the target's file system may hang.
-std::string FileOf(pid_t pid, int descriptor) {
+std::string ReadLink(pid_t pid, absl::string_view name) {
   char target[PATH_MAX];
   const ssize_t size =
-      ::readlink(absl::StrCat("/proc/", pid, "/fd/", descriptor).c_str(), target, sizeof target);
-  return size <= 0 ? "" : std::string(target, static_cast<std::size_t>(size));
+      ::readlink(absl::StrCat("/proc/", pid, "/", name).c_str(), target, sizeof target);
+  return size > 0 ? std::string(target, static_cast<std::size_t>(size)) : "";
+}
+
+// "python3.11", even if the file was replaced: "/usr/bin/python3.11 (deleted)".
+std::string ReadProgram(pid_t pid) {
+  const std::string path = ReadLink(pid, "exe");
+  const absl::string_view kept = absl::StripSuffix(path, " (deleted)");
+  return std::string(kept.substr(kept.rfind('/') + 1));
+}
+
+// The rest of a line of /proc/PID/status, or "": StatusField(status, "Threads:\t").
+absl::string_view StatusField(absl::string_view status, absl::string_view name) {
+  const std::size_t at = status.find(absl::StrCat("\n", name));
+  if (at == absl::string_view::npos) return "";
+  status.remove_prefix(at + 1 + name.size());
+  return status.substr(0, status.find('\n'));
 }
 
 }  // namespace
@@ -133,7 +148,8 @@ std::optional<TaskState> ParseTask(pid_t id, const std::string& stat, const std:
 
 std::optional<TaskState> ReadState(pid_t pid) {
   std::optional<TaskState> task = ReadTask(absl::StrCat("/proc/", pid), pid);
-  if (task && task->descriptor >= 0) task->file = FileOf(pid, task->descriptor);
+  if (task && task->descriptor >= 0)
+    task->file = ReadLink(pid, absl::StrCat("fd/", task->descriptor));
   return task;
 }
 
@@ -179,32 +195,18 @@ std::string DescribeState(pid_t pid) {
 }
 
 pid_t TracerOf(pid_t pid) {
-  constexpr absl::string_view kField = "TracerPid:";
+  pid_t tracer = 0;
   const std::string status = ReadSmallFile(absl::StrCat("/proc/", pid, "/status"));
-  const std::size_t at = status.find(std::string(kField));
-  return at == std::string::npos ? 0 : std::atoi(&status[at + kField.size()]);
+  return absl::SimpleAtoi(StatusField(status, "TracerPid:\t"), &tracer) ? tracer : 0;
 }
 
 bool RunsPython(pid_t pid) {
-  char program[PATH_MAX];
-  const ssize_t size =
-      ::readlink(absl::StrCat("/proc/", pid, "/exe").c_str(), program, sizeof program);
-  if (size <= 0) return false;
-  const std::string name =
-      std::filesystem::path(std::string(program, static_cast<std::size_t>(size))).filename();
-  return absl::StartsWith(name, "python") || absl::StartsWith(name, "pypy");
+  return IsPython(ReadProgram(pid));
 }
 
 namespace {
 
-std::string ReadLink(pid_t pid, const char* name) {
-  char target[PATH_MAX];
-  const ssize_t size =
-      ::readlink(absl::StrCat("/proc/", pid, "/", name).c_str(), target, sizeof target);
-  return size > 0 ? std::string(target, static_cast<std::size_t>(size)) : "";
-}
-
-std::string ReadPipe(pid_t pid, const char* name) {
+std::string ReadPipe(pid_t pid, const std::string& name) {
   std::string target = ReadLink(pid, name);
   return absl::StartsWith(target, "pipe:[") ? target : "";
 }
@@ -217,25 +219,9 @@ std::vector<std::string> ReadPipesRead(pid_t pid) {
     // The link's permissions are the descriptor's access mode.
     if (::lstat(absl::StrCat("/proc/", pid, "/", name).c_str(), &link) != 0) continue;
     if ((link.st_mode & (S_IRUSR | S_IWUSR)) != S_IRUSR) continue;
-    if (std::string pipe = ReadPipe(pid, name.c_str()); !pipe.empty()) pipes.push_back(pipe);
+    if (std::string pipe = ReadPipe(pid, name); !pipe.empty()) pipes.push_back(pipe);
   }
   return pipes;
-}
-
-// "python3.11", even if the file was replaced: "/usr/bin/python3.11 (deleted)".
-std::string ReadProgram(pid_t pid) {
-  std::string path = ReadLink(pid, "exe");
-  constexpr absl::string_view kDeleted = " (deleted)";
-  if (absl::EndsWith(path, kDeleted)) path.resize(path.size() - kDeleted.size());
-  return path.substr(path.rfind('/') + 1);
-}
-
-// The rest of a line of /proc/PID/status, or "": StatusField(status, "Threads:\t").
-absl::string_view StatusField(absl::string_view status, absl::string_view name) {
-  const std::size_t at = status.find(absl::StrCat("\n", name));
-  if (at == absl::string_view::npos) return "";
-  status.remove_prefix(at + 1 + name.size());
-  return status.substr(0, status.find('\n'));
 }
 
 std::uint64_t SignalSet(absl::string_view status, absl::string_view name) {
@@ -254,9 +240,7 @@ ProcessTraits ReadTraits(pid_t pid) {
   traits.out = ReadPipe(pid, "fd/1");
   traits.err = ReadPipe(pid, "fd/2");
   traits.reads = ReadPipesRead(pid);
-  const bool is_python =
-      absl::StartsWith(traits.program, "python") || absl::StartsWith(traits.program, "pypy");
-  if (is_python && StatusField(status, "Threads:\t") == "1" &&
+  if (IsPython(traits.program) && StatusField(status, "Threads:\t") == "1" &&
       !absl::StartsWith(StatusField(status, "State:\t"), "D")) {
     traits.argv = absl::StrSplit(ReadSmallFile(absl::StrCat("/proc/", pid, "/cmdline")), '\0');
   }

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace muster::worker {
@@ -56,6 +57,11 @@ std::string DescribeState(pid_t pid);
 
 // The process that traces this one, such as a debugger; 0: none.
 pid_t TracerOf(pid_t pid);
+
+// Whether a program's file name, "python3.11", is that of a Python interpreter.
+inline bool IsPython(std::string_view program) {
+  return program.starts_with("python") || program.starts_with("pypy");
+}
 
 // Whether the process is a Python interpreter, by the name of its program.
 bool RunsPython(pid_t pid);

@@ -12,15 +12,15 @@
 #include <cstdint>
 #include <cstring>
 #include <ctime>
-#include <fstream>
-#include <sstream>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 
 #include "base/text.h"
 #include "worker/env_names.h"
 #include "worker/process/descriptors.h"
+#include "worker/process/process_info.h"
 
 namespace muster::worker {
 namespace {
@@ -30,14 +30,6 @@ constexpr timespec kBetweenRounds{0, 10'000'000};
 // environment a moment before its children lose their parent.
 constexpr std::time_t kPatience = 2;
 constexpr int kMaxCgroupDepth = 8;
-
-ssize_t ReadSome(int file, char* buffer, std::size_t size) {
-  ssize_t count;
-  do {
-    count = read(file, buffer, size);
-  } while (count < 0 && errno == EINTR);
-  return count;
-}
 
 // Finds "NAME=...mark..." among the zero-terminated entries of an environment that arrives in
 // pieces. The value holds marks separated by colons.
@@ -91,7 +83,7 @@ bool ReadStat(int process, std::uint64_t (&fields)[kStatFields]) {
   const int file = openat(process, "stat", O_RDONLY | O_CLOEXEC);
   if (file < 0) return false;
   char text[1024];
-  const ssize_t count = ReadSome(file, text, sizeof text - 1);
+  const ssize_t count = TEMP_FAILURE_RETRY(read(file, text, sizeof text - 1));
   close(file);
   if (count <= 0) return false;
   text[count] = '\0';
@@ -123,7 +115,7 @@ Marked LookForMark(int process, const char* mark) {
   std::uint64_t size = 0;
   char buffer[4096];
   ssize_t count;
-  while (!found && (count = ReadSome(file, buffer, sizeof buffer)) > 0) {
+  while (!found && (count = TEMP_FAILURE_RETRY(read(file, buffer, sizeof buffer))) > 0) {
     size += static_cast<std::uint64_t>(count);
     for (ssize_t i = 0; i < count && !found; ++i) found = finder.Feed(buffer[i]);
   }
@@ -141,22 +133,13 @@ bool IsOrphanOfOurs(int process) {
   return ReadStat(process, stat) && stat[kParent] == static_cast<std::uint64_t>(getppid());
 }
 
-pid_t PidOf(const char* name) {
-  pid_t pid = 0;
-  for (; *name != '\0'; ++name) {
-    if (*name < '0' || *name > '9') return 0;
-    pid = pid * 10 + (*name - '0');
-  }
-  return pid;
-}
-
 // A process in the middle of an exec counts as marked, so that it is checked again.
 enum class Found { kNothing, kMarked, kKilled };
 
 // Everything is read through one open /proc/PID, which always refers to the same process. The pidfd
 // was opened before: it refers to that process, or the kill fails.
 Found KillIfOrphan(int proc, const char* name, const char* mark) {
-  const pid_t pid = PidOf(name);
+  const pid_t pid = NumberIn(name);
   if (pid <= 1 || pid == getpid()) return Found::kNothing;
   const int pidfd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
   if (pidfd < 0) return Found::kNothing;
@@ -249,11 +232,9 @@ void AddMark(std::string_view mark, std::vector<std::string>* env) {
 }
 
 bool HasMark(pid_t pid, std::string_view mark) {
-  std::ifstream file(absl::StrCat("/proc/", pid, "/environ"), std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  for (const absl::string_view entry : absl::StrSplit(text.str(), '\0')) {
-    if (!std::string_view(entry.data(), entry.size()).starts_with(kPrefix)) continue;
+  const std::string environment = ReadSmallFile(absl::StrCat("/proc/", pid, "/environ"));
+  for (const absl::string_view entry : absl::StrSplit(environment, '\0')) {
+    if (!absl::StartsWith(entry, kPrefix)) continue;
     const std::vector<std::string> marks = absl::StrSplit(entry.substr(kPrefix.size()), ':');
     return std::find(marks.begin(), marks.end(), mark) != marks.end();
   }

@@ -69,10 +69,9 @@ ProgramKind KindOf(const ProcessInfo& process, const ProcessTraits& traits) {
       (traits.program == "coreutils" && IsOneOf(kWaiters, process.name))) {
     return ProgramKind::kWaiter;
   }
-  const bool is_python = traits.program.starts_with("python") || traits.program.starts_with("pypy");
   // The kernel names a process after the script that was executed.
-  const bool waits =
-      is_python && (IsOneOf(kScripts, process.name) || IsOneOf(kScripts, ScriptOf(traits.argv)));
+  const bool waits = IsPython(traits.program) &&
+                     (IsOneOf(kScripts, process.name) || IsOneOf(kScripts, ScriptOf(traits.argv)));
   return waits ? ProgramKind::kWaiter : ProgramKind::kOther;
 }
 
