@@ -128,8 +128,7 @@ absl::StatusOr<pid_t> StartCompanion(const char* name, absl::FunctionRef<void()>
 }
 
 void Reap(pid_t child) {
-  while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  TEMP_FAILURE_RETRY(waitpid(child, nullptr, 0));
 }
 
 bool PrintOut(const char* command, const std::string& text) {

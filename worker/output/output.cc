@@ -189,10 +189,8 @@ void Output::OnReadable() {
 
 Output::ReadResult Output::ReadOnce(std::size_t* limit) {
   std::array<char, kChunk> buffer;
-  ssize_t count;
-  do {
-    count = ::read(our_end_->native_handle(), buffer.data(), std::min(*limit, buffer.size()));
-  } while (count < 0 && errno == EINTR);
+  const ssize_t count = TEMP_FAILURE_RETRY(
+      ::read(our_end_->native_handle(), buffer.data(), std::min(*limit, buffer.size())));
   if (count < 0 && errno == EAGAIN) return ReadResult::kNothingThere;
   // A terminal ends with EIO.
   if (count <= 0) return ReadResult::kEnd;

@@ -106,10 +106,8 @@ absl::StatusOr<std::string> StreamLog::Read(std::uint64_t offset, std::size_t mo
   const absl::StatusOr<base::UniqueFd> file = OpenToRead(file_);
   if (!file.ok()) return file.status();
   std::string bytes(most, '\0');
-  ssize_t count;
-  do {
-    count = ::pread(file->get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
-  } while (count < 0 && errno == EINTR);
+  const ssize_t count = TEMP_FAILURE_RETRY(
+      ::pread(file->get(), bytes.data(), bytes.size(), static_cast<off_t>(offset)));
   if (count < 0) return CannotRead(file_, base::SystemCause());
   if (count == 0) return CannotRead(file_, "it was truncated by another program");
   bytes.resize(static_cast<std::size_t>(count));

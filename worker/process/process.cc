@@ -39,8 +39,7 @@ Process::~Process() {
   if (running_) {
     SignalGroup(SIGKILL);
     pollfd ended = {pidfd_.native_handle(), POLLIN, 0};
-    while (::poll(&ended, 1, kDestructorWaitMs) < 0 && errno == EINTR) {
-    }
+    TEMP_FAILURE_RETRY(::poll(&ended, 1, kDestructorWaitMs));
   }
   siginfo_t ignored = {};
   ::waitid(P_PIDFD, static_cast<id_t>(pidfd_.native_handle()), &ignored, WEXITED | WNOHANG);

@@ -41,10 +41,7 @@ std::string ReadOnce(pid_t pid, const char* name) {
   const base::UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file.valid()) return "";
   char text[8192];
-  ssize_t count;
-  do {
-    count = ::read(file.get(), text, sizeof text);
-  } while (count < 0 && errno == EINTR);
+  const ssize_t count = TEMP_FAILURE_RETRY(::read(file.get(), text, sizeof text));
   return count > 0 ? std::string(text, static_cast<std::size_t>(count)) : "";
 }
 

@@ -61,21 +61,8 @@ struct ChildPlan {
   ChildError failure;
 };
 
-const char* StepName(Step step) {
-  switch (step) {
-    case Step::kSession:
-      return "setsid";
-    case Step::kDeathSignal:
-      return "prctl(PR_SET_PDEATHSIG)";
-    case Step::kAffinity:
-      return "bind to CPUs";
-    case Step::kDescriptors:
-      return "dup2";
-    case Step::kExec:
-      return "execve";
-  }
-  std::abort();
-}
+constexpr const char* kStepNames[] = {"setsid", "prctl(PR_SET_PDEATHSIG)", "bind to CPUs", "dup2",
+                                      "execve"};
 
 [[noreturn]] void FailInChild(ChildPlan& plan, Step step) {
   plan.failure = {step, errno};
@@ -281,11 +268,6 @@ absl::Status ForkError(int error) {
   return base::Failure(absl::StatusCode::kResourceExhausted, "fork", "", cause);
 }
 
-void Reap(pid_t pid) {
-  while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
-  }
-}
-
 }  // namespace
 
 absl::StatusOr<Spawned> Spawn(const SpawnRequest& request) {
@@ -364,11 +346,11 @@ absl::StatusOr<Spawned> Spawn(const SpawnRequest& request) {
   Spawned spawned{pid, base::UniqueFd(pidfd)};
   if (plan.failure.error == 0) return spawned;
 
-  Reap(pid);
+  TEMP_FAILURE_RETRY(::waitpid(pid, nullptr, 0));
   if (plan.failure.step == Step::kExec) return ExecError(*program, plan.failure.error);
   const bool binds = plan.failure.step == Step::kAffinity;
   return base::SystemFailure(absl::StatusCode::kInternal,
-                             binds ? "bind to CPUs" : StepName(plan.failure.step),
+                             kStepNames[static_cast<std::size_t>(plan.failure.step)],
                              binds ? absl::StrJoin(request.cpus, ",") : "", plan.failure.error);
 }
 

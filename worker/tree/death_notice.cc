@@ -17,11 +17,7 @@ bool Connects(int connection, const ServerAddress& to) {
   if (connect(connection, to.data(), to.size()) == 0) return true;
   if (errno != EINPROGRESS) return false;
   pollfd ready = {connection, POLLOUT, 0};
-  int count;
-  do {
-    count = poll(&ready, 1, kLongestConnectMs);
-  } while (count < 0 && errno == EINTR);
-  return count == 1;
+  return TEMP_FAILURE_RETRY(poll(&ready, 1, kLongestConnectMs)) == 1;
 }
 
 }  // namespace

@@ -86,6 +86,12 @@ std::int64_t NowNs() {
   return now.tv_sec * kNsPerSecond + now.tv_nsec;
 }
 
+// What is left until then; nothing once it is over.
+timespec TimeUntil(std::int64_t end_ns) {
+  const std::int64_t left = std::max<std::int64_t>(end_ns - NowNs(), 0);
+  return {left / kNsPerSecond, left % kNsPerSecond};
+}
+
 // Calls visit(group) for each watched group until it returns false; then returns false.
 template <typename Visit>
 bool ForEachGroup(const GuardPlan& plan, Visit visit) {
@@ -99,11 +105,7 @@ bool ForEachGroup(const GuardPlan& plan, Visit visit) {
 // False once the agent's end of the pipe is closed.
 bool TakeLook(const GuardPlan& plan) {
   char look;
-  ssize_t size;
-  do {
-    size = read(STDIN_FILENO, &look, sizeof look);
-  } while (size < 0 && errno == EINTR);
-  if (size != sizeof look) return false;
+  if (TEMP_FAILURE_RETRY(read(STDIN_FILENO, &look, sizeof look)) != sizeof look) return false;
   plan.memory->look_is_due = false;
   return true;
 }
@@ -111,8 +113,7 @@ bool TakeLook(const GuardPlan& plan) {
 // A dying process closes its descriptors some time before its children are orphaned.
 void AwaitAgentsEnd() {
   pollfd ended = {kAgentDescriptor, POLLIN, 0};
-  while (poll(&ended, 1, -1) < 0 && errno == EINTR) {
-  }
+  TEMP_FAILURE_RETRY(poll(&ended, 1, -1));
 }
 
 void KillCgroup(const GuardPlan& plan) {
@@ -143,8 +144,7 @@ bool AwaitEnd(pid_t leader, std::int64_t end) {
   if (ended.fd < 0) return errno == ESRCH;
   int ready;
   do {
-    const std::int64_t left = std::max<std::int64_t>(end - NowNs(), 0);
-    const timespec wait{left / kNsPerSecond, left % kNsPerSecond};
+    const timespec wait = TimeUntil(end);
     ready = ppoll(&ended, 1, &wait, nullptr);
   } while (ready < 0 && errno == EINTR);
   close(ended.fd);
@@ -174,9 +174,7 @@ std::optional<DeadMansSwitch::TimePoint> DeadlineOf(const GuardPlan& plan) {
 DeadMansSwitch::Event Sleep(const GuardPlan& plan, std::optional<DeadMansSwitch::TimePoint> until) {
   timespec wait{};
   if (until.has_value()) {
-    const std::int64_t end = std::chrono::nanoseconds(until->time_since_epoch()).count();
-    const std::int64_t left = std::max<std::int64_t>(end - NowNs(), 0);
-    wait = {left / kNsPerSecond, left % kNsPerSecond};
+    wait = TimeUntil(std::chrono::nanoseconds(until->time_since_epoch()).count());
   }
   pollfd pipe = {STDIN_FILENO, POLLIN, 0};
   const int ready = ppoll(&pipe, 1, until.has_value() ? &wait : nullptr, nullptr);
