@@ -170,7 +170,6 @@ absl::StatusOr<EventFile> ReadEvents(const std::string& name, absl::string_view 
 
 namespace {
 
-using base::Json;
 using Type = EventFieldRow::Type;
 
 // Limits that keep sums within nanoseconds: 200 years, and 30 years of uptime.

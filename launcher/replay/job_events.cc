@@ -130,8 +130,6 @@ absl::StatusOr<JobEvents> ChooseJob(std::vector<EventFile> files, const std::str
 
 namespace {
 
-using std::chrono::nanoseconds;
-
 // An event that all nodes of a round receive at once: its kind and round.
 using Moment = std::pair<AgentEventKind, rendezvous::RoundNumber>;
 using Moments = std::map<Moment, nanoseconds>;

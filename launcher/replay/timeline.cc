@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
@@ -191,41 +192,22 @@ Timeline MakeTimeline(JobEvents events) {
   return timeline;
 }
 
-using enum AgentEventKind;
+namespace {
+
+constexpr AgentEventKind kEnds[] = {kHang,   kWorkerFailed, kToldToStop, kSignal, kDrained,
+                                    kFenced, kEvicted,      kLost,       kVerdict};
+constexpr AgentEventKind kOtherIncidents[] = {
+    kWorkerStopped, kWorkerContinued, kOutputLost, kStraggler,  kStragglerOver,
+    kOperations,    kEvidence,        kUnfit,      kOutOfTouch, kBackInTouch};
+
+}  // namespace
 
 bool EndsRound(AgentEventKind kind) {
-  switch (kind) {
-    case kHang:
-    case kWorkerFailed:
-    case kToldToStop:
-    case kSignal:
-    case kDrained:
-    case kFenced:
-    case kEvicted:
-    case kLost:
-    case kVerdict:
-      return true;
-    default:
-      return false;
-  }
+  return absl::c_linear_search(kEnds, kind);
 }
 
 bool IsIncident(AgentEventKind kind) {
-  switch (kind) {
-    case kWorkerStopped:
-    case kWorkerContinued:
-    case kOutputLost:
-    case kStraggler:
-    case kStragglerOver:
-    case kOperations:
-    case kEvidence:
-    case kUnfit:
-    case kOutOfTouch:
-    case kBackInTouch:
-      return true;
-    default:
-      return EndsRound(kind);
-  }
+  return EndsRound(kind) || absl::c_linear_search(kOtherIncidents, kind);
 }
 
 std::string DescribeIncident(const LoggedEvent& event, const std::string& node) {
@@ -283,6 +265,11 @@ std::string MissingRanks(const RoundSpan& round, std::size_t missing) {
                       base::ShortList(ranks, std::max(missing, ranks.size())));
 }
 
+// Adds what is so of these, unless there are none.
+void NoteList(absl::string_view what, const std::vector<std::string>& these, Timeline& timeline) {
+  if (!these.empty()) timeline.notes.push_back(absl::StrCat(what, ": ", base::ShortList(these)));
+}
+
 void NoteMissingNodes(Timeline& timeline) {
   std::vector<std::string> gaps;
   for (const RoundSpan& round : timeline.rounds) {
@@ -291,10 +278,7 @@ void NoteMissingNodes(Timeline& timeline) {
     const auto missing = static_cast<std::size_t>(round.nodes - there);
     gaps.push_back(absl::StrCat("round ", round.number, " (", MissingRanks(round, missing), ")"));
   }
-  if (gaps.empty()) return;
-  timeline.notes.push_back(
-      absl::StrCat("the logs of some nodes are missing, and their ranks are not shown: ",
-                   base::ShortList(gaps)));
+  NoteList("the logs of some nodes are missing, and their ranks are not shown", gaps, timeline);
 }
 
 void NoteLogsThatEnd(Timeline& timeline) {
@@ -307,10 +291,8 @@ void NoteLogsThatEnd(Timeline& timeline) {
                                   absl::StrFormat("%.3f s", SecondsIn(node.last)), ")"));
     }
   }
-  if (ends.empty()) return;
-  timeline.notes.push_back(absl::StrCat(
-      "the logs of these nodes end in the middle of a round, as happens when a node is killed: ",
-      base::ShortList(ends)));
+  NoteList("the logs of these nodes end in the middle of a round, as happens when a node is killed",
+           ends, timeline);
 }
 
 void NoteClocks(Timeline& timeline) {
@@ -334,16 +316,10 @@ void NoteClocks(Timeline& timeline) {
         absl::StrCat("the clocks of nodes differ; these were shifted to that of ", reference->id,
                      ", by the beginnings and ends of rounds in common: ", base::ShortList(moved)));
   }
-  if (!alone.empty()) {
-    timeline.notes.push_back(
-        absl::StrCat("these nodes share no round with the others, so their own clocks are used: ",
-                     base::ShortList(alone)));
-  }
-  if (!stepped.empty()) {
-    timeline.notes.push_back(absl::StrCat(
-        "these clocks were set while the job ran, which does not affect this timeline: ",
-        base::ShortList(stepped)));
-  }
+  NoteList("these nodes share no round with the others, so their own clocks are used", alone,
+           timeline);
+  NoteList("these clocks were set while the job ran, which does not affect this timeline", stepped,
+           timeline);
 }
 
 }  // namespace

@@ -121,7 +121,6 @@ std::vector<LogLine> LinesOf(const RankLog& log) {
 
 namespace {
 
-using Source = LogLine::Source;
 using Tone = Style::Tone;
 
 // "2> " and the like.

@@ -61,33 +61,13 @@ absl::Status LookAtTerminal() {
 
 Key KeyOf(int code) {
   using enum Key::Kind;
-  switch (code) {
-    case KEY_UP:
-      return {kUp};
-    case KEY_DOWN:
-      return {kDown};
-    case KEY_LEFT:
-      return {kLeft};
-    case KEY_RIGHT:
-      return {kRight};
-    case KEY_PPAGE:
-      return {kPageUp};
-    case KEY_NPAGE:
-      return {kPageDown};
-    case KEY_HOME:
-      return {kHome};
-    case KEY_END:
-      return {kEnd};
-    case KEY_ENTER:
-    case '\r':
-    case '\n':
-      return {kEnter};
-    case '\t':
-      return {kTab};
-    case '\x1b':
-      return {kEscape};
-    default:
-      break;
+  constexpr std::pair<int, Key::Kind> kCodes[] = {
+      {KEY_UP, kUp},     {KEY_DOWN, kDown}, {KEY_LEFT, kLeft},    {KEY_RIGHT, kRight},
+      {KEY_HOME, kHome}, {KEY_END, kEnd},   {KEY_PPAGE, kPageUp}, {KEY_NPAGE, kPageDown},
+      {'\r', kEnter},    {'\n', kEnter},    {KEY_ENTER, kEnter},  {'\t', kTab},
+      {'\x1b', kEscape}};
+  for (const auto& [known, kind] : kCodes) {
+    if (known == code) return {kind};
   }
   if (code >= ' ' && code < 0x7f) return {kCharacter, static_cast<char>(code)};
   return {kOther};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -158,34 +159,19 @@ Screen DrawTop(const TopState& state, const ScreenSize& size, TimePoint now) {
 
 namespace {
 
-using rendezvous::JobSnapshot;
 using Kind = Key::Kind;
-using Place = TopState::Place;
 using Pane = TopState::Pane;
 
 // Letters with the meaning of other keys, as in vi and less.
 Kind MeaningOf(const Key& key) {
   if (key.kind != Kind::kCharacter) return key.kind;
-  switch (key.character) {
-    case 'h':
-      return Kind::kLeft;
-    case 'j':
-      return Kind::kDown;
-    case 'k':
-      return Kind::kUp;
-    case 'l':
-      return Kind::kRight;
-    case 'g':
-      return Kind::kHome;
-    case 'G':
-      return Kind::kEnd;
-    case 'b':
-      return Kind::kPageUp;
-    case ' ':
-      return Kind::kPageDown;
-    default:
-      return Kind::kOther;
+  constexpr std::pair<char, Kind> kLetters[] = {
+      {'h', Kind::kLeft}, {'j', Kind::kDown}, {'k', Kind::kUp},     {'l', Kind::kRight},
+      {'g', Kind::kHome}, {'G', Kind::kEnd},  {'b', Kind::kPageUp}, {' ', Kind::kPageDown}};
+  for (const auto& [letter, meaning] : kLetters) {
+    if (letter == key.character) return meaning;
   }
+  return Kind::kOther;
 }
 
 void ShowJob(TopState& state) {
@@ -205,17 +191,7 @@ void ShowPane(TopState& state, Pane pane) {
 }
 
 Pane NextPane(Pane pane) {
-  switch (pane) {
-    case Pane::kRounds:
-      return Pane::kNodes;
-    case Pane::kNodes:
-      return Pane::kSteps;
-    case Pane::kSteps:
-      return Pane::kOutput;
-    case Pane::kOutput:
-      break;
-  }
-  return Pane::kRounds;
+  return pane == Pane::kOutput ? Pane::kRounds : static_cast<Pane>(static_cast<int>(pane) + 1);
 }
 
 // Whether the key was one for the output.
@@ -265,29 +241,16 @@ void PressInJobs(TopState& state, Kind key, const ScreenSize& size) {
 
 // Selects another rank; false if the key does not.
 bool Choose(TopState& state, Kind key, const JobPage& page) {
-  const int last = std::max(static_cast<int>(page.grid.cells.size()) - 1, 0);
-  switch (key) {
-    case Kind::kUp:
-      state.cell = NeighbourOf(page.grid, page.cell, -1, 0);
-      return true;
-    case Kind::kDown:
-      state.cell = NeighbourOf(page.grid, page.cell, 1, 0);
-      return true;
-    case Kind::kLeft:
-      state.cell = NeighbourOf(page.grid, page.cell, 0, -1);
-      return true;
-    case Kind::kRight:
-      state.cell = NeighbourOf(page.grid, page.cell, 0, 1);
-      return true;
-    case Kind::kHome:
-      state.cell = 0;
-      return true;
-    case Kind::kEnd:
-      state.cell = last;
-      return true;
-    default:
-      return false;
+  const int rows = key == Kind::kUp ? -1 : key == Kind::kDown ? 1 : 0;
+  const int columns = key == Kind::kLeft ? -1 : key == Kind::kRight ? 1 : 0;
+  if (rows != 0 || columns != 0) {
+    state.cell = NeighbourOf(page.grid, page.cell, rows, columns);
+    return true;
   }
+  if (key != Kind::kHome && key != Kind::kEnd) return false;
+  const int last = std::max(static_cast<int>(page.grid.cells.size()) - 1, 0);
+  state.cell = key == Kind::kHome ? 0 : last;
+  return true;
 }
 
 void PressInJob(TopState& state, Kind key, const JobPage& page) {
