@@ -178,13 +178,6 @@ void AppendNatural(std::string_view text, std::string* key) {
   }
 }
 
-bool NaturalLess(std::string_view a, std::string_view b) {
-  std::string key_a, key_b;
-  AppendNatural(a, &key_a);
-  AppendNatural(b, &key_b);
-  return key_a < key_b;
-}
-
 std::string RandomName(int length) {
   constexpr std::string_view kCharacters = "abcdefghijklmnopqrstuvwxyz0123456789";
   std::string name(static_cast<std::size_t>(length), '\0');

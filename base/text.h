@@ -58,9 +58,6 @@ absl::string_view NearestWord(absl::string_view word, const std::vector<absl::st
 // any length and everything else by its bytes.
 void AppendNatural(std::string_view text, std::string* key);
 
-// Whether `a` comes before `b` in natural order. A strict weak order in which "n1" equals "n01".
-bool NaturalLess(std::string_view a, std::string_view b);
-
 // Random names.
 
 // `length` characters out of [a-z0-9], at most 256, from the kernel's random numbers.

@@ -11,9 +11,15 @@ namespace {
 
 using Names = std::vector<std::string>;
 
+bool NaturalLess(const std::string& a, const std::string& b) {
+  std::string key_a, key_b;
+  AppendNatural(a, &key_a);
+  AppendNatural(b, &key_b);
+  return key_a < key_b;
+}
+
 Names Sorted(Names names) {
-  std::sort(names.begin(), names.end(),
-            [](const std::string& a, const std::string& b) { return NaturalLess(a, b); });
+  std::sort(names.begin(), names.end(), NaturalLess);
   return names;
 }
 
