@@ -46,8 +46,9 @@ FlightRecord RecordIn(const FlightSlot& slot) {
   return record;
 }
 
-}  // namespace
-
+// The records in `slots`, in the order in which the operations began. Slots are not trusted: texts
+// become printable ASCII, and records in the wrong slot for their ticket are left out. `slots` is a
+// copy of a log's, in order, that is no longer written to.
 std::vector<FlightRecord> FlightsIn(const std::vector<FlightSlot>& slots) {
   std::vector<std::pair<std::uint64_t, FlightRecord>> found;
   for (std::size_t i = 0; i < slots.size(); ++i) {
@@ -60,8 +61,6 @@ std::vector<FlightRecord> FlightsIn(const std::vector<FlightSlot>& slots) {
   for (auto& [ticket, record] : found) records.push_back(std::move(record));
   return records;
 }
-
-namespace {
 
 using Word = std::atomic<std::uint64_t>;
 static_assert(Word::is_always_lock_free && sizeof(Word) == sizeof(std::uint64_t));

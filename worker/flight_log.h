@@ -42,11 +42,6 @@ struct RankFlight {
   bool kept = true;                   // false: it opened no log, so nothing is known
 };
 
-// The records in `slots`, in the order in which the operations began. Slots are not trusted: texts
-// become printable ASCII, and records in the wrong slot for their ticket are left out. `slots` is a
-// copy of a log's, in order, that is no longer written to.
-std::vector<FlightRecord> FlightsIn(const std::vector<FlightSlot>& slots);
-
 // A log of a rank's operations that other processes can read.
 
 // An operation that begins; the fields are FlightRecord's.

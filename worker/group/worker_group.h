@@ -116,9 +116,6 @@ class WorkerGroup final : private GroupPort {
   // SIGKILL sooner if the new one would. No effect before Start() and after on_done.
   void Stop(const StopLadder& ladder);
 
-  // SIGKILL to all, now: for a second Ctrl-C.
-  void StopNow() { Stop(StopLadder::Now()); }
-
   // Passes `signal`, which is not a request to stop, to each running worker or the program that it
   // waits for (SignalPurpose::kNotice).
   void ForwardSignal(int signal);

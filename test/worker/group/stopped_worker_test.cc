@@ -78,7 +78,7 @@ TEST_F(StoppedWorkerTest, AGroupAfterAnotherHearsOfItToo) {
     ASSERT_TRUE(RunUntilNews(1));
     ::kill(group_->pids()[0], SIGSTOP);
     ASSERT_TRUE(RunUntilNews(2)) << "round " << round;
-    group_->StopNow();
+    group_->Stop(StopLadder::Now());
     ASSERT_TRUE(RunUntilDone());
   }
 }

@@ -143,7 +143,7 @@ TEST_F(WorkerGroupTest, GroupThatIsStoppedMeanwhileEnds) {
   Start({Sh(0, "exit 2"), Stubborn(1), Stubborn(2)});
   const pid_t first = group_->pids()[0];
   ASSERT_TRUE(RunUntilDead(first));
-  group_->StopNow();
+  group_->Stop(StopLadder::Now());
   ASSERT_TRUE(RunUntilDone());
 }
 
@@ -160,7 +160,7 @@ TEST_F(WorkerGroupTest, SuspendedGroupStandsStillAsAWholeUntilItContinues) {
   for (const pid_t pid : pids) EXPECT_TRUE(test::RunUntil(io_, [&] { return is_stopped(pid); }));
   group_->Resume();
   for (const pid_t pid : pids) EXPECT_TRUE(test::RunUntil(io_, [&] { return !is_stopped(pid); }));
-  group_->StopNow();
+  group_->Stop(StopLadder::Now());
   ASSERT_TRUE(RunUntilDone());
 }
 
@@ -264,16 +264,16 @@ TEST_F(WorkerGroupTest, StopNowKillsAtOnce) {
   Start({Stubborn(0)});
   ASSERT_TRUE(RunUntilOut("stubborn"));
   group_->Stop({.grace = StopLadder::kForever});
-  group_->StopNow();
+  group_->Stop(StopLadder::Now());
   ASSERT_TRUE(RunUntilDone());
   EXPECT_EQ(results_[0].exits[0].status->signal, SIGKILL);
-  group_->StopNow();
+  group_->Stop(StopLadder::Now());
   io_.poll();
   EXPECT_EQ(results_.size(), 1u) << "the end is told once";
 }
 
 TEST_F(WorkerGroupTest, FailureMayBeAnsweredWithAnotherLadder) {
-  on_failure_ = [this] { group_->StopNow(); };
+  on_failure_ = [this] { group_->Stop(StopLadder::Now()); };
   Start({Sleeper(0), Sh(1, "exit 3")});
   ASSERT_TRUE(RunUntilDone());
   EXPECT_EQ(results_[0].end, GroupEnd::kFailed);

@@ -235,7 +235,7 @@ TEST_F(EvidenceTest, TheGroupMayEndMeanwhile) {
   Collect({.command = Command("sh -c 'echo begun; exec sleep 10000' {pid}"),
            .command_limit = std::chrono::milliseconds(500)});
   ASSERT_TRUE(test::RunUntil(io_, [this] { return !commands_.empty(); }));
-  group_->StopNow();
+  group_->Stop(StopLadder::Now());
   ASSERT_TRUE(RunUntilDone());
   EXPECT_TRUE(IsAlive(commands_[0])) << "it is none of the workers'";
   EXPECT_TRUE(warnings_.empty());

@@ -167,7 +167,7 @@ TEST_F(LostTouchGroupTest, KillBySomebodyElseBeforeTheDeadlineIsAnOrdinaryFailur
 TEST_F(LostTouchGroupTest, WorkersThatWereStoppedInTimeAreNoFailure) {
   Start({Sleeper(0)});
   group_->SetDeadline(steady_clock::now() + std::chrono::hours(1));
-  group_->StopNow();
+  group_->Stop(StopLadder::Now());
   ASSERT_TRUE(RunUntilDone());
   EXPECT_EQ(results_[0].end, GroupEnd::kStopped);
   EXPECT_TRUE(failures_.empty());

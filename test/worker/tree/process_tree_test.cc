@@ -345,7 +345,7 @@ TEST_F(ProcessTreeTest, SecondInterruptKillsDaemonsAtOnce) {
       0, Daemon("trap : TERM; echo ready; while :; do sleep 10000; done") + "exec sleep 10000")});
   ASSERT_TRUE(RunUntilOut("ready"));
   group_->Stop({.grace = kNever});
-  group_->StopNow();
+  group_->Stop(StopLadder::Now());
   ASSERT_TRUE(RunUntilDone());
   EXPECT_EQ(CountProcesses(), 0u);
 }
@@ -394,7 +394,7 @@ TEST_F(ProcessTreeTest, TheProgramAdoptsOrphansOnlyWhileWorkersRun) {
   ASSERT_FALSE(IsSubreaper());
   Start({Sleeper(0)});
   EXPECT_TRUE(IsSubreaper());
-  group_->StopNow();
+  group_->Stop(StopLadder::Now());
   ASSERT_TRUE(RunUntilDone());
   EXPECT_FALSE(IsSubreaper());
 }
@@ -408,7 +408,7 @@ TEST_F(ProcessTreeTest, WithAControlGroupNothingOutrunsSigkill) {
   const std::string place = ReadSmallFile("/proc/" + std::to_string(group_->pids()[0]) + "/cgroup");
   const auto cgroup = FindCgroup("", place, ReadSmallFile("/proc/self/mountinfo"));
   if (place.find("/muster-") == std::string::npos) {
-    group_->StopNow();
+    group_->Stop(StopLadder::Now());
     ASSERT_TRUE(RunUntilDone());
     GTEST_SKIP() << "no writable cgroup v2 with cgroup.kill here";
   }
