@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <map>
 #include <optional>
-#include <system_error>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -15,15 +13,13 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "absl/strings/strip.h"
 
 #include "base/failure.h"
 #include "launcher/machine/devices.h"
+#include "launcher/machine/nvml.h"
 
 namespace muster::launcher {
 namespace {
-
-namespace fs = std::filesystem;
 
 // The file's text without surrounding blanks; nullopt if it cannot be read.
 std::optional<std::string> ReadText(const std::string& path) {
@@ -51,26 +47,11 @@ int LowestIn(const std::string& path, int otherwise) {
   return cpus.ok() && !cpus->empty() ? *cpus->begin() : otherwise;
 }
 
-// The numbers N of all directory entries named `prefix`N.
-std::set<int> Numbered(const std::string& directory, absl::string_view prefix) {
-  std::set<int> numbers;
-  std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(directory, error)) {
-    const std::string name = entry.path().filename();
-    absl::string_view rest = name;
-    int number = 0;
-    if (absl::ConsumePrefix(&rest, prefix) && absl::SimpleAtoi(rest, &number)) {
-      numbers.insert(number);
-    }
-  }
-  return numbers;
-}
-
 // The lowest CPU that shares `cpu`'s last-level data cache.
 int Complex(const std::string& cpu_directory, int cpu) {
   int highest_level = 0;
   int complex = cpu;
-  for (const int index : Numbered(cpu_directory + "/cache", "index")) {
+  for (const int index : NumbersIn(cpu_directory + "/cache", "index")) {
     const std::string cache = absl::StrCat(cpu_directory, "/cache/index", index);
     const std::string type = ReadText(cache + "/type").value_or("");
     if (type != "Unified" && type != "Data") continue;
@@ -104,7 +85,7 @@ absl::StatusOr<NumaTopology> ReadNumaTopology(const std::string& sys) {
 
   std::map<int, int> node_of_cpu;
   const std::string nodes = sys + "/devices/system/node";
-  for (const int node : Numbered(nodes, "node")) {
+  for (const int node : NumbersIn(nodes, "node")) {
     const auto list = ReadCpuList(absl::StrCat(nodes, "/node", node, "/cpulist"));
     if (!list.ok()) return list.status();
     for (const int cpu : *list) node_of_cpu[cpu] = node;

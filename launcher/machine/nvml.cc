@@ -139,20 +139,9 @@ absl::StatusOr<GpuList> ListByNvml(const std::string& path) {
   return list;
 }
 
-// The sorted minor numbers of the device nodes.
-std::vector<int> DeviceNodes(const std::string& directory) {
-  std::vector<int> minors;
-  const std::unique_ptr<DIR, int (*)(DIR*)> nodes(::opendir(directory.c_str()), ::closedir);
-  while (const dirent* entry = nodes == nullptr ? nullptr : ::readdir(nodes.get())) {
-    absl::string_view rest = entry->d_name;
-    // Skips nvidiactl and nvidia-uvm.
-    if (!absl::ConsumePrefix(&rest, "nvidia")) continue;
-    int minor = 0;
-    const bool digits = std::all_of(rest.begin(), rest.end(), absl::ascii_isdigit);
-    if (digits && absl::SimpleAtoi(rest, &minor)) minors.push_back(minor);
-  }
-  std::sort(minors.begin(), minors.end());
-  return minors;
+// The minor numbers of the device nodes; skips nvidiactl and nvidia-uvm.
+std::set<int> DeviceNodes(const std::string& directory) {
+  return NumbersIn(directory, "nvidia");
 }
 
 // Parses lines such as "GPU UUID: \t GPU-8932f937-...".
@@ -175,6 +164,19 @@ GpuDevice ParseInformation(const fs::path& path) {
 
 }  // namespace
 
+std::set<int> NumbersIn(const std::string& directory, absl::string_view prefix) {
+  std::set<int> numbers;
+  const std::unique_ptr<DIR, int (*)(DIR*)> entries(::opendir(directory.c_str()), ::closedir);
+  while (const dirent* entry = entries == nullptr ? nullptr : ::readdir(entries.get())) {
+    absl::string_view rest = entry->d_name;
+    if (!absl::ConsumePrefix(&rest, prefix)) continue;
+    int number = 0;
+    const bool digits = std::all_of(rest.begin(), rest.end(), absl::ascii_isdigit);
+    if (digits && absl::SimpleAtoi(rest, &number)) numbers.insert(number);
+  }
+  return numbers;
+}
+
 GpuList ListGpus(const GpuSources& sources) {
   const bool is_wsl = HasWslGpu(sources.device_dir);
   if (CountGpuNodes(sources) == 0 && !is_wsl) return {};
@@ -186,13 +188,13 @@ GpuList ListGpus(const GpuSources& sources) {
 }
 
 std::vector<GpuDevice> ListGpusByFiles(const GpuSources& sources) {
-  const std::vector<int> minors = DeviceNodes(sources.device_dir);
+  const std::set<int> minors = DeviceNodes(sources.device_dir);
   // In a container these files may describe the whole machine, or be missing.
   std::vector<GpuDevice> gpus;
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(sources.driver_dir, error)) {
     GpuDevice gpu = ParseInformation(entry.path() / "information");
-    if (std::binary_search(minors.begin(), minors.end(), gpu.minor)) gpus.push_back(std::move(gpu));
+    if (minors.contains(gpu.minor)) gpus.push_back(std::move(gpu));
   }
   if (gpus.size() != minors.size()) {
     gpus.clear();

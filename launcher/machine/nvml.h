@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -143,6 +144,9 @@ std::vector<GpuDevice> ListGpusByFiles(const GpuSources& sources);
 
 // NVML's facts about one device, except its index.
 GpuDevice DescribeGpu(const NvmlLibrary& nvml, NvmlDevice device);
+
+// The numbers N of all entries of a directory named `prefix`N.
+std::set<int> NumbersIn(const std::string& directory, absl::string_view prefix);
 
 // The number of device nodes; reads one directory.
 int CountGpuNodes(const GpuSources& sources = {});
