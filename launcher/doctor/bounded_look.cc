@@ -12,6 +12,8 @@
 #include <csignal>
 #include <utility>
 
+#include <boost/asio/io_context.hpp>
+
 #include "absl/strings/str_split.h"
 #include "base/unique_fd.h"
 #include "worker/process/descriptors.h"
@@ -92,6 +94,16 @@ ProbeOutput LookWithin(std::chrono::milliseconds limit,
   if (output.is_whole) output.said.pop_back();
   if (!output.is_whole) ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, output.is_whole ? 0 : WNOHANG);
+  return output;
+}
+
+std::string OutputOf(worker::TimedCommandOptions options) {
+  boost::asio::io_context io(1);
+  std::string output;
+  const auto command = worker::TimedCommand::Start(
+      io, std::move(options),
+      [&](worker::TimedCommandResult result) { output = std::move(result.output); });
+  if (command.ok()) io.run();
   return output;
 }
 

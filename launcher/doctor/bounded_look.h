@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "worker/process/process.h"
+
 namespace muster::launcher {
 
 // The strings that a child reported, in order. They contain no zero byte.
@@ -26,5 +28,8 @@ using Say = std::function<void(const std::string&)>;
 // for single-threaded processes.
 ProbeOutput LookWithin(std::chrono::milliseconds limit,
                        const std::function<void(const Say&)>& look);
+
+// What the program has printed until its end or its limit; empty if it cannot be started. Blocks.
+std::string OutputOf(worker::TimedCommandOptions options);
 
 }  // namespace muster::launcher

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include <gnu/libc-version.h>
-#include <boost/asio/io_context.hpp>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -25,9 +24,9 @@
 #include "base/program.h"
 #include "base/text.h"
 #include "base/version.h"
+#include "launcher/doctor/bounded_look.h"
 #include "launcher/doctor/network.h"
 #include "launcher/machine/devices.h"
-#include "worker/process/process.h"
 #include "worker/process/process_info.h"
 
 namespace muster::launcher {
@@ -127,16 +126,10 @@ std::string SystemName() {
 
 void AskPython(const Environment& environment, std::chrono::milliseconds limit,
                std::map<std::string, std::string>& found) {
-  boost::asio::io_context io(1);
-  std::string output;
-  auto command = worker::TimedCommand::Start(
-      io,
-      {.argv = {GetOr(environment, "PYTHON_EXEC", "python3"), "-c", kAskPython},
-       .env = ToBlock(environment),
-       .limit = limit},
-      [&](worker::TimedCommandResult result) { output = std::move(result.output); });
-  if (!command.ok()) return;
-  io.run();
+  const std::string output =
+      OutputOf({.argv = {GetOr(environment, "PYTHON_EXEC", "python3"), "-c", kAskPython},
+                .env = ToBlock(environment),
+                .limit = limit});
   for (const absl::string_view line : absl::StrSplit(output, '\n')) {
     const std::pair<std::string, std::string> entry = absl::StrSplit(line, absl::MaxSplits('=', 1));
     for (const char* const name : {"Python", "PyTorch", "NCCL"}) {

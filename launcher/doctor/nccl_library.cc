@@ -12,8 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include <boost/asio/io_context.hpp>
-
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -21,7 +19,6 @@
 #include "absl/strings/string_view.h"
 #include "base/unique_fd.h"
 #include "launcher/doctor/bounded_look.h"
-#include "worker/process/process.h"
 
 namespace muster::launcher {
 namespace {
@@ -39,19 +36,12 @@ bool IsFile(const std::string& path) {
 
 // Finds `NAME (libc6,x86-64) => PATH` in the list of the loader's cache.
 std::string FindInCache(const Environment& environment, std::chrono::milliseconds limit) {
-  boost::asio::io_context io(1);
-  std::string output;
   // The PATH of a user who is not root often lacks /sbin.
   const char* const program = IsFile("/sbin/ldconfig") ? "/sbin/ldconfig" : "ldconfig";
-  auto command = worker::TimedCommand::Start(
-      io,
-      {.argv = {program, "-p"},
-       .env = ToBlock(environment),
-       .limit = limit,
-       .output_limit = 4 << 20},
-      [&](worker::TimedCommandResult result) { output = std::move(result.output); });
-  if (!command.ok()) return "";
-  io.run();
+  const std::string output = OutputOf({.argv = {program, "-p"},
+                                       .env = ToBlock(environment),
+                                       .limit = limit,
+                                       .output_limit = 4 << 20});
   for (const absl::string_view line : absl::StrSplit(output, '\n')) {
     const std::vector<std::string> parts = absl::StrSplit(line, absl::MaxSplits(" => ", 1));
     if (parts.size() == 2 &&

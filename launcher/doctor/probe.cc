@@ -57,6 +57,16 @@ AddressList Numeric(const std::string& address, std::uint16_t port, int type) {
           }};
 }
 
+// The MTU of the interface of this machine with this address; 0 if unknown.
+int MtuAt(const std::string& address) {
+  const std::string name = InterfaceWith(address);
+  if (name.empty() || name.size() >= IFNAMSIZ) return 0;
+  const base::UniqueFd fd(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  ifreq request = {};
+  std::memcpy(request.ifr_name, name.data(), name.size());
+  return ::ioctl(fd.get(), SIOCGIFMTU, &request) == 0 ? request.ifr_mtu : 0;
+}
+
 int HeaderSize(int family) {
   return (family == AF_INET6 ? 40 : 20) + 8;
 }
@@ -242,18 +252,6 @@ void CountDatagrams(int fd, const std::string& key, int header_size, Arrival& ar
   }
 }
 
-std::string LocalAddressOf(int fd) {
-  sockaddr_storage address = {};
-  socklen_t size = sizeof address;
-  char text[NI_MAXHOST];
-  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0 ||
-      ::getnameinfo(reinterpret_cast<sockaddr*>(&address), size, text, sizeof text, nullptr, 0,
-                    NI_NUMERICHOST) != 0) {
-    return "";
-  }
-  return text;
-}
-
 base::UniqueFd BindAt(const std::string& address, std::uint16_t port, int type) {
   const AddressList own = Numeric(address, port, type);
   if (own == nullptr) return {};
@@ -305,15 +303,13 @@ Arrival ProbePort::Receive(const std::string& key, milliseconds limit) const {
 
 LinkMeasurement Probe(const std::string& address, std::uint16_t port, const std::string& key) {
   LinkMeasurement link;
-  const AddressList peer = Numeric(address, port, SOCK_DGRAM);
-  if (peer == nullptr || key.size() != kProbeKeySize) {
+  if (Numeric(address, port, SOCK_DGRAM) == nullptr || key.size() != kProbeKeySize) {
     link.cause = "it is not the address of a host";
     return link;
   }
-  const base::UniqueFd route(::socket(peer->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  // Sends nothing, but selects the local address.
-  if (::connect(route.get(), peer->ai_addr, peer->ai_addrlen) == 0) {
-    link.mtu = MtuAt(LocalAddressOf(route.get()));
+  const std::string own = LookAtEndpoint({address, port}).local_address;
+  if (!own.empty()) {
+    link.mtu = MtuAt(own);
     SendDatagrams(address, port, key, link.mtu == 0 ? 1500 : link.mtu);
   }
   const Dialled dialled = Dial(address, port, kDialLimit);
@@ -334,15 +330,6 @@ LinkMeasurement Probe(const std::string& address, std::uint16_t port, const std:
     link.trouble = base::SystemCause();
   }
   return link;
-}
-
-int MtuAt(const std::string& address) {
-  const std::string name = InterfaceWith(address);
-  if (name.empty() || name.size() >= IFNAMSIZ) return 0;
-  const base::UniqueFd fd(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  ifreq request = {};
-  std::memcpy(request.ifr_name, name.data(), name.size());
-  return ::ioctl(fd.get(), SIOCGIFMTU, &request) == 0 ? request.ifr_mtu : 0;
 }
 
 }  // namespace muster::launcher

@@ -43,7 +43,4 @@ class ProbePort {
 // Measures the link to a ProbePort that receives. Takes at most 12 seconds.
 LinkMeasurement Probe(const std::string& address, std::uint16_t port, const std::string& key);
 
-// The MTU of the interface of this machine with this address; 0 if unknown.
-int MtuAt(const std::string& address);
-
 }  // namespace muster::launcher
