@@ -121,16 +121,9 @@ std::string SafeJson(std::string_view json) {
 namespace {
 
 std::string_view EscapeOf(char c) {
-  switch (c) {
-    case '/':
-      return "%2F";
-    case '%':
-      return "%25";
-    case '\0':
-      return "%00";
-    default:
-      return "";
-  }
+  if (c == '/') return "%2F";
+  if (c == '%') return "%25";
+  return c == '\0' ? "%00" : "";
 }
 
 }  // namespace

@@ -199,6 +199,16 @@ constexpr AgentEventKind kEnds[] = {kHang,   kWorkerFailed, kToldToStop, kSignal
 constexpr AgentEventKind kOtherIncidents[] = {
     kWorkerStopped, kWorkerContinued, kOutputLost, kStraggler,  kStragglerOver,
     kOperations,    kEvidence,        kUnfit,      kOutOfTouch, kBackInTouch};
+// What a node does, before the event's cause.
+constexpr std::pair<AgentEventKind, const char*> kOfNode[] = {
+    {kUnfit, "is not fit: "},
+    {kSignal, "received "},
+    {kDrained, "leaves: "},
+    {kOutOfTouch, "lost its connection: "},
+    {kBackInTouch, "is connected again after "},
+    {kFenced, "ended its workers itself: "},
+    {kEvicted, "lost its place: "},
+    {kLost, "lost the rendezvous: "}};
 
 }  // namespace
 
@@ -212,7 +222,6 @@ bool IsIncident(AgentEventKind kind) {
 
 std::string DescribeIncident(const LoggedEvent& event, const std::string& node) {
   const std::string of_rank = absl::StrCat("rank ", event.rank, " ");
-  const std::string of_node = absl::StrCat("node ", node, " ");
   switch (event.kind) {
     case kHang:
     case kWorkerFailed:
@@ -224,25 +233,13 @@ std::string DescribeIncident(const LoggedEvent& event, const std::string& node) 
     case kEvidence:
       return event.cause.empty() ? absl::StrCat(of_rank, "was examined")
                                  : absl::StrCat(of_rank, "was examined: ", event.cause);
-    case kUnfit:
-      return absl::StrCat(of_node, "is not fit: ", event.cause);
-    case kSignal:
-      return absl::StrCat(of_node, "received ", event.cause);
-    case kDrained:
-      return absl::StrCat(of_node, "leaves: ", event.cause);
-    case kOutOfTouch:
-      return absl::StrCat(of_node, "lost its connection: ", event.cause);
-    case kBackInTouch:
-      return absl::StrCat(of_node, "is connected again after ", event.cause);
-    case kFenced:
-      return absl::StrCat(of_node, "ended its workers itself: ", event.cause);
-    case kEvicted:
-      return absl::StrCat(of_node, "lost its place: ", event.cause);
-    case kLost:
-      return absl::StrCat(of_node, "lost the rendezvous: ", event.cause);
     default:
-      return event.cause;
+      break;
   }
+  for (const auto& [kind, does] : kOfNode) {
+    if (kind == event.kind) return absl::StrCat("node ", node, " ", does, event.cause);
+  }
+  return event.cause;
 }
 
 namespace {

@@ -263,25 +263,7 @@ void RestartTimeline::On(const AgentEvent& event, Time time) {
     case AgentEventKind::kFirstBeat:
       if (!last_.empty() && last_.back().next_round == event.round) mark(last_.back().first_beat);
       break;
-    case AgentEventKind::kLogOpened:
-    case AgentEventKind::kWorkerStopped:
-    case AgentEventKind::kWorkerContinued:
-    case AgentEventKind::kOutputLost:
-    case AgentEventKind::kStraggler:
-    case AgentEventKind::kStragglerOver:
-    case AgentEventKind::kHang:
-    case AgentEventKind::kOperations:
-    case AgentEventKind::kEvidence:
-    case AgentEventKind::kUnfit:
-    case AgentEventKind::kWaiting:
-    case AgentEventKind::kAssigned:
-    case AgentEventKind::kStopping:
-    case AgentEventKind::kSignal:
-    case AgentEventKind::kDrained:
-    case AgentEventKind::kOutOfTouch:
-    case AgentEventKind::kBackInTouch:
-    case AgentEventKind::kLost:
-    case AgentEventKind::kVerdict:
+    default:
       break;
   }
 }
