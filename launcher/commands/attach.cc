@@ -1,4 +1,4 @@
-#include "launcher/commands/attach.h"
+#include "launcher/commands/run.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -23,9 +23,8 @@
 #include "base/unique_fd.h"
 #include "launcher/cli/print_output.h"
 #include "launcher/cli/with_args.h"
-#include "launcher/machine/environment.h"
+#include "launcher/commands/commands.h"
 #include "launcher/remote/link_command.h"
-#include "launcher/run/detached_run.h"
 
 namespace muster::launcher {
 namespace {

@@ -1,4 +1,4 @@
-#include "launcher/commands/doctor_hosts.h"
+#include "launcher/commands/doctor.h"
 
 #include <unistd.h>
 
@@ -25,7 +25,6 @@
 #include "base/text.h"
 #include "launcher/cli/print_output.h"
 #include "launcher/doctor/host_survey.h"
-#include "launcher/doctor/link_measurement.h"
 #include "launcher/doctor/network.h"
 #include "launcher/doctor/probe.h"
 #include "launcher/machine/network.h"

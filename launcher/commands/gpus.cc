@@ -18,6 +18,7 @@
 #include "base/text.h"
 #include "launcher/cli/print_output.h"
 #include "launcher/cli/with_args.h"
+#include "launcher/commands/commands.h"
 #include "launcher/machine/devices.h"
 #include "launcher/machine/environment.h"
 #include "launcher/machine/gpu_health.h"

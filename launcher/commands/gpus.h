@@ -1,21 +1,14 @@
-// `muster gpus`: the GPUs of this machine, and whether they are fit.
+// What `muster gpus` shows: the GPUs of this machine, for people and for programs.
 #pragma once
 
 #include <string>
 
 #include "absl/status/status.h"
 
-#include "base/cli/command.h"
 #include "launcher/machine/environment.h"
 #include "launcher/machine/gpu_health.h"
 
 namespace muster::launcher {
-
-// Prints to stdout; what is wrong, and the note that there are no GPUs, go to stderr. May take
-// seconds where no process holds the driver awake. Its exit codes are in its help.
-base::Command GpusCommand();
-
-// The GPUs of this machine, for people and for programs.
 
 // A line of headings and one for each GPU:
 //   GPU  UUID  BUS  NAME  MEMORY  TEMP  STATE

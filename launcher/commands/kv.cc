@@ -20,6 +20,7 @@
 #include "base/text.h"
 #include "launcher/cli/print_output.h"
 #include "launcher/cli/with_args.h"
+#include "launcher/commands/commands.h"
 #include "rendezvous/client/store_client.h"
 
 namespace muster::launcher {

@@ -1,4 +1,4 @@
-// `muster kv`: a job's key-value store for shell scripts.
+// The command line of `muster kv`.
 #pragma once
 
 #include <chrono>
@@ -13,12 +13,8 @@
 
 namespace muster::launcher {
 
-// Reads stdin if a value comes from there, and prints what was asked for to stdout. Its exit codes
-// are in its help.
-base::Command KvCommand();
-
-// The command line of `muster kv`: the verb, and what it needs. The operands are its keys in the
-// end; of barrier its name, which is no key.
+// The verb, and what it needs. The operands are its keys in the end; of barrier its name, which is
+// no key.
 struct KvArgs : RendezvousArgs {
   // Of compare-set.
   std::string expected;

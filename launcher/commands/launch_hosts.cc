@@ -1,4 +1,4 @@
-#include "launcher/commands/launch_hosts.h"
+#include "launcher/commands/run.h"
 
 #include <unistd.h>
 
@@ -23,7 +23,6 @@
 #include "absl/strings/str_split.h"
 #include "base/text.h"
 #include "launcher/cli/print_output.h"
-#include "launcher/machine/environment.h"
 #include "launcher/remote/branch.h"
 #include "launcher/remote/launch_state.h"
 #include "launcher/remote/launch_wire.h"

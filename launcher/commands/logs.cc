@@ -28,6 +28,7 @@
 #include "launcher/cli/print_output.h"
 #include "launcher/cli/rendezvous_args.h"
 #include "launcher/cli/with_args.h"
+#include "launcher/commands/commands.h"
 #include "rendezvous/client/log_reader.h"
 #include "worker/output/console.h"
 #include "worker/output/lines.h"

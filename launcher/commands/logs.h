@@ -1,4 +1,4 @@
-// `muster logs`: what the workers of a job print, wherever they run.
+// The command line of `muster logs`.
 #pragma once
 
 #include <string>
@@ -13,11 +13,6 @@
 #include "rendezvous/core/values/log_request.h"
 
 namespace muster::launcher {
-
-// Its exit codes are in its help.
-base::Command LogsCommand();
-
-// The command line of `muster logs`.
 
 struct LogsArgs : RendezvousArgs {
   rendezvous::LogRequest request;

@@ -1,4 +1,4 @@
-#include "launcher/commands/manifest.h"
+#include "launcher/commands/commands.h"
 
 #include <limits>
 #include <string>

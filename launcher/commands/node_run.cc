@@ -1,4 +1,4 @@
-#include "launcher/commands/node_run.h"
+#include "launcher/commands/run.h"
 
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-#include "launcher/commands/replay.h"
+#include "launcher/commands/commands.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -55,6 +55,51 @@ constexpr base::Flag kReplayFlags[] = {
      .set = base::Store<base::ReadSwitch, &ReplayArgs::schema>},
 };
 
+constexpr absl::StatusCode kFileTrouble = absl::StatusCode::kFailedPrecondition;
+
+absl::StatusOr<base::UniqueFd> OpenForWhole(const std::string& attempt, const std::string& path,
+                                            int flags) {
+  absl::StatusOr<base::UniqueFd> file = base::OpenFile(path, flags | O_NOCTTY, 0600);
+  if (file.ok()) return file;
+  return base::Failure(kFileTrouble, attempt, path, file.status().message());
+}
+
+// Waits for a disk, or a pipe. `what` is what it is called in the error, which is one line: "read
+// the event log /x: Permission denied".
+absl::StatusOr<std::string> ReadWholeFile(const std::string& what, const std::string& path) {
+  const std::string attempt = "read " + what;
+  const auto file = OpenForWhole(attempt, path, O_RDONLY);
+  if (!file.ok()) return file.status();
+  std::string text;
+  std::array<char, 1 << 16> buffer;
+  while (true) {
+    const ssize_t got = read(file->get(), buffer.data(), buffer.size());
+    if (got == 0) return text;
+    if (got > 0) text.append(buffer.data(), static_cast<std::size_t>(got));
+    if (got < 0 && errno != EINTR) return base::SystemFailure(kFileTrouble, attempt, path);
+  }
+}
+
+// Replaces what is in the file, or makes it (mode 0600, as logs have). A link of another user's is
+// not followed (base/safe_path.h).
+absl::Status WriteWholeFile(const std::string& what, const std::string& path,
+                            absl::string_view text) {
+  const std::string attempt = "write " + what;
+  const auto file = OpenForWhole(attempt, path, O_WRONLY | O_CREAT);
+  if (!file.ok()) return file.status();
+  struct stat status {};
+  if (fstat(file->get(), &status) == 0 && S_ISREG(status.st_mode) &&
+      ftruncate(file->get(), 0) != 0) {
+    return base::SystemFailure(kFileTrouble, attempt, path);
+  }
+  while (!text.empty()) {
+    const ssize_t put = write(file->get(), text.data(), text.size());
+    if (put > 0) text.remove_prefix(static_cast<std::size_t>(put));
+    if (put < 0 && errno != EINTR) return base::SystemFailure(kFileTrouble, attempt, path);
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Timeline> ReadTimeline(const ReplayArgs& args) {
   std::vector<EventFile> files;
   for (const std::string& path : args.operands) {
@@ -109,51 +154,6 @@ written.
 )",
       .flags = base::WithHelp({kReplayFlags}),
       .run = WithArgs<ReplayArgs, Replay>};
-}
-
-namespace {
-
-constexpr absl::StatusCode kFileTrouble = absl::StatusCode::kFailedPrecondition;
-
-absl::StatusOr<base::UniqueFd> OpenForWhole(const std::string& attempt, const std::string& path,
-                                            int flags) {
-  absl::StatusOr<base::UniqueFd> file = base::OpenFile(path, flags | O_NOCTTY, 0600);
-  if (file.ok()) return file;
-  return base::Failure(kFileTrouble, attempt, path, file.status().message());
-}
-
-}  // namespace
-
-absl::StatusOr<std::string> ReadWholeFile(const std::string& what, const std::string& path) {
-  const std::string attempt = "read " + what;
-  const auto file = OpenForWhole(attempt, path, O_RDONLY);
-  if (!file.ok()) return file.status();
-  std::string text;
-  std::array<char, 1 << 16> buffer;
-  while (true) {
-    const ssize_t got = read(file->get(), buffer.data(), buffer.size());
-    if (got == 0) return text;
-    if (got > 0) text.append(buffer.data(), static_cast<std::size_t>(got));
-    if (got < 0 && errno != EINTR) return base::SystemFailure(kFileTrouble, attempt, path);
-  }
-}
-
-absl::Status WriteWholeFile(const std::string& what, const std::string& path,
-                            absl::string_view text) {
-  const std::string attempt = "write " + what;
-  const auto file = OpenForWhole(attempt, path, O_WRONLY | O_CREAT);
-  if (!file.ok()) return file.status();
-  struct stat status {};
-  if (fstat(file->get(), &status) == 0 && S_ISREG(status.st_mode) &&
-      ftruncate(file->get(), 0) != 0) {
-    return base::SystemFailure(kFileTrouble, attempt, path);
-  }
-  while (!text.empty()) {
-    const ssize_t put = write(file->get(), text.data(), text.size());
-    if (put > 0) text.remove_prefix(static_cast<std::size_t>(put));
-    if (put < 0 && errno != EINTR) return base::SystemFailure(kFileTrouble, attempt, path);
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace muster::launcher

@@ -1,4 +1,4 @@
-#include "launcher/commands/slurm.h"
+#include "launcher/commands/run.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -24,9 +24,8 @@
 #include "base/cli/readers.h"
 #include "base/unique_fd.h"
 #include "launcher/cli/print_output.h"
-#include "launcher/cli/slurm.h"
 #include "launcher/cli/with_args.h"
-#include "launcher/machine/environment.h"
+#include "launcher/commands/commands.h"
 #include "launcher/remote/own_program.h"
 #include "launcher/run/interruptions.h"
 #include "rendezvous/identity/token.h"

@@ -1,4 +1,4 @@
-#include "launcher/commands/stop.h"
+#include "launcher/commands/commands.h"
 
 #include <poll.h>
 #include <sys/syscall.h>

@@ -1,4 +1,4 @@
-#include "launcher/commands/token.h"
+#include "launcher/commands/commands.h"
 
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-#include "launcher/commands/top.h"
+#include "launcher/commands/commands.h"
 
 #include <string>
 

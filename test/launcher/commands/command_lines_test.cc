@@ -16,7 +16,6 @@
 #include "launcher/commands/commands.h"
 #include "launcher/commands/kv.h"
 #include "launcher/commands/logs.h"
-#include "launcher/commands/top.h"
 #include "launcher/machine/environment.h"
 
 namespace muster::launcher {

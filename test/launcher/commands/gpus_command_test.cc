@@ -1,4 +1,4 @@
-#include "launcher/commands/gpus.h"
+#include "launcher/commands/commands.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
