@@ -18,7 +18,6 @@
 #include "launcher/run/agent_core.h"
 #include "launcher/run/hang_monitor.h"
 #include "launcher/run/log_deliveries.h"
-#include "launcher/run/progress_book.h"
 #include "launcher/run/rank_layout.h"
 #include "launcher/run/round_evidence.h"
 #include "launcher/run/run_info.h"

@@ -1,5 +1,5 @@
 // What of many beats the rendezvous is told.
-#include "launcher/run/progress_book.h"
+#include "launcher/run/round_evidence.h"
 
 #include <chrono>
 #include <string>
