@@ -1,13 +1,9 @@
 #include "launcher/cli/flag_table.h"
 
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/types/span.h"
 
-#include "launcher/cli/launch_config.h"
-#include "launcher/remote/link_command.h"
 #include "rendezvous/core/values/phrases.h"
 #include "rendezvous/net/endpoint.h"
 

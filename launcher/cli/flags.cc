@@ -1,19 +1,13 @@
 #include "launcher/cli/flags.h"
 
 #include <chrono>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/version.h"
-#include "launcher/cli/flag_table.h"
-#include "launcher/cli/hosts_run.h"
-#include "launcher/cli/launch_config.h"
 #include "launcher/cli/meeting.h"
 #include "launcher/cli/program.h"
-#include "launcher/cli/slurm.h"
 #include "launcher/machine/devices.h"
 #include "rendezvous/net/find_credentials.h"
 

@@ -10,10 +10,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "base/text.h"
-#include "launcher/cli/flag_table.h"
 #include "launcher/cli/program.h"
-#include "launcher/remote/host_list.h"
-#include "launcher/remote/link_command.h"
 #include "rendezvous/net/find_credentials.h"
 
 namespace muster::launcher {

@@ -1,15 +1,12 @@
 #include "launcher/cli/rendezvous_args.h"
 
-#include <string>
 #include <utility>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "launcher/cli/flag_table.h"
 #include "launcher/cli/print_output.h"
 #include "rendezvous/core/values/phrases.h"
-#include "rendezvous/net/endpoint.h"
 #include "rendezvous/net/find_credentials.h"
 #include "rendezvous/net/grpc_server.h"
 #include "worker/env_names.h"

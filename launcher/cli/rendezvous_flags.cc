@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
-#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -15,7 +14,6 @@
 
 #include "base/durations.h"
 #include "launcher/cli/flag_table.h"
-#include "launcher/cli/launch_config.h"
 #include "rendezvous/net/endpoint.h"
 #include "rendezvous/net/find_credentials.h"
 

@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -20,8 +19,6 @@
 #include "launcher/cli/with_args.h"
 #include "launcher/commands/commands.h"
 #include "launcher/machine/devices.h"
-#include "launcher/machine/environment.h"
-#include "launcher/machine/gpu_health.h"
 
 namespace muster::launcher {
 namespace {

@@ -5,10 +5,8 @@
 #include <cerrno>
 #include <cstddef>
 #include <limits>
-#include <optional>
 #include <utility>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"

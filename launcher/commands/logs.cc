@@ -6,10 +6,8 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include <boost/asio/io_context.hpp>
 
@@ -18,15 +16,12 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
-#include "absl/time/time.h"
 
 #include "base/program.h"
 #include "base/text.h"
 #include "launcher/cli/flag_table.h"
 #include "launcher/cli/print_output.h"
-#include "launcher/cli/rendezvous_args.h"
 #include "launcher/cli/with_args.h"
 #include "launcher/commands/commands.h"
 #include "rendezvous/client/log_reader.h"

@@ -3,11 +3,7 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <optional>
 #include <utility>
-#include <variant>
-
-#include <boost/asio/io_context.hpp>
 
 #include "base/cli/command.h"
 #include "base/program.h"

@@ -12,7 +12,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/version.h"
 #include "launcher/remote/launch_wire.h"
-#include "launcher/remote/link_command.h"
 #include "launcher/remote/own_program.h"
 #include "rendezvous/core/values/phrases.h"
 

@@ -5,9 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstddef>
 #include <map>
-#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"

@@ -11,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 
 #include "absl/strings/str_cat.h"
@@ -20,10 +19,6 @@
 #include "base/text.h"
 #include "base/version.h"
 #include "launcher/machine/environment.h"
-#include "launcher/machine/network.h"
-#include "launcher/remote/launch_wire.h"
-#include "launcher/remote/node_process.h"
-#include "launcher/remote/own_program.h"
 #include "rendezvous/net/endpoint.h"
 
 namespace muster::launcher {

@@ -1,8 +1,5 @@
 #include "launcher/remote/job_manifest.h"
 
-#include <utility>
-#include <vector>
-
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"

@@ -3,10 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
-#include <optional>
-#include <string>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"

@@ -6,11 +6,8 @@
 
 #include <array>
 #include <climits>
-#include <cstddef>
 #include <fstream>
 #include <iterator>
-#include <string>
-#include <vector>
 
 #include <openssl/sha.h>
 
@@ -19,7 +16,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "absl/strings/string_view.h"
 
 #include "worker/env_names.h"
 

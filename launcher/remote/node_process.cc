@@ -8,15 +8,12 @@
 #include <cerrno>
 #include <csignal>
 #include <cstddef>
-#include <utility>
 
 #include <boost/asio/post.hpp>
 
 #include "absl/strings/str_cat.h"
 
 #include "base/failure.h"
-#include "base/unique_fd.h"
-#include "launcher/machine/environment.h"
 #include "worker/output/pseudo_terminal.h"
 #include "worker/process/spawn.h"
 

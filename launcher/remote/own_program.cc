@@ -13,7 +13,6 @@
 #include <climits>
 #include <cstddef>
 #include <cstring>
-#include <memory>
 #include <utility>
 
 #include <openssl/evp.h>
@@ -28,7 +27,6 @@
 
 #include "base/failure.h"
 #include "base/safe_path.h"
-#include "base/unique_fd.h"
 
 namespace muster::launcher {
 

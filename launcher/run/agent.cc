@@ -1,6 +1,5 @@
 #include "launcher/run/agent.h"
 
-#include <chrono>
 #include <utility>
 
 #include <spdlog/spdlog.h>
@@ -10,7 +9,6 @@
 #include "base/text.h"
 #include "launcher/cli/program.h"
 #include "launcher/machine/environment.h"
-#include "launcher/run/rank_layout.h"
 
 namespace muster::launcher {
 namespace {

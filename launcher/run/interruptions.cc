@@ -4,7 +4,6 @@
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
-#include <utility>
 
 #include <spdlog/spdlog.h>
 #include <boost/asio/buffer.hpp>
@@ -17,7 +16,6 @@
 #include "absl/strings/str_split.h"
 
 #include "base/text.h"
-#include "launcher/machine/environment.h"
 #include "rendezvous/core/values/phrases.h"
 
 namespace muster::launcher {

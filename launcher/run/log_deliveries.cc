@@ -2,14 +2,12 @@
 
 #include <algorithm>
 #include <utility>
-#include <variant>
 
 #include <boost/asio/post.hpp>
 
 #include "absl/strings/str_cat.h"
 
 #include "base/text.h"
-#include "rendezvous/client/rendezvous_client.h"
 #include "rendezvous/core/values/limits.h"
 
 namespace muster::launcher {

@@ -8,9 +8,7 @@
 #include <cerrno>
 #include <climits>
 #include <filesystem>
-#include <memory>
 #include <system_error>
-#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
@@ -23,8 +21,6 @@
 #include "base/safe_path.h"
 #include "base/safe_text.h"
 #include "base/text.h"
-#include "base/unique_fd.h"
-#include "launcher/cli/launch_config.h"
 #include "launcher/machine/devices.h"
 #include "worker/env_names.h"
 

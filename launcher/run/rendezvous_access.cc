@@ -14,7 +14,6 @@
 
 #include "base/safe_text.h"
 #include "base/text.h"
-#include "launcher/cli/launch_config.h"
 #include "launcher/machine/network.h"
 #include "launcher/machine/numa.h"
 #include "rendezvous/client/grpc_client.h"

@@ -1,7 +1,6 @@
 #include "launcher/run/round_evidence.h"
 
 #include <algorithm>
-#include <utility>
 
 #include <spdlog/spdlog.h>
 

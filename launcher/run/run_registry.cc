@@ -20,7 +20,6 @@
 #include "base/failure.h"
 #include "base/safe_path.h"
 #include "base/text.h"
-#include "base/unique_fd.h"
 
 namespace muster::launcher {
 namespace {

@@ -4,12 +4,9 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <string>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 
-#include "launcher/machine/network.h"
 #include "rendezvous/net/listening_socket.h"
 #include "rendezvous/net/process_descriptors.h"
 #include "worker/process/descriptors.h"
