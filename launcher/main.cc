@@ -10,7 +10,7 @@
 #include "base/program.h"
 #include "base/text.h"
 #include "base/version.h"
-#include "launcher/cli/print_output.h"
+#include "launcher/cli/command_run.h"
 #include "launcher/commands/commands.h"
 #include "launcher/remote/host_process.h"
 #include "launcher/remote/link_command.h"

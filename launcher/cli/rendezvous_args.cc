@@ -4,8 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "launcher/cli/command_run.h"
 #include "launcher/cli/flag_table.h"
-#include "launcher/cli/print_output.h"
 #include "rendezvous/core/values/phrases.h"
 #include "rendezvous/net/find_credentials.h"
 #include "rendezvous/net/grpc_server.h"

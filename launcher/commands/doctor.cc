@@ -17,10 +17,9 @@
 
 #include "base/safe_text.h"
 #include "base/text.h"
+#include "launcher/cli/command_run.h"
 #include "launcher/cli/flag_table.h"
-#include "launcher/cli/print_output.h"
 #include "launcher/cli/rendezvous_args.h"
-#include "launcher/cli/with_args.h"
 #include "launcher/commands/commands.h"
 #include "launcher/doctor/host_survey.h"
 #include "launcher/doctor/machine.h"

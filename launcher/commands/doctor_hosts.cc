@@ -23,7 +23,7 @@
 #include "base/json.h"
 #include "base/program.h"
 #include "base/text.h"
-#include "launcher/cli/print_output.h"
+#include "launcher/cli/command_run.h"
 #include "launcher/doctor/host_survey.h"
 #include "launcher/doctor/network.h"
 #include "launcher/doctor/probe.h"

@@ -15,8 +15,7 @@
 #include "base/json.h"
 #include "base/safe_text.h"
 #include "base/text.h"
-#include "launcher/cli/print_output.h"
-#include "launcher/cli/with_args.h"
+#include "launcher/cli/command_run.h"
 #include "launcher/commands/commands.h"
 #include "launcher/machine/devices.h"
 

@@ -16,8 +16,7 @@
 #include "base/cli/readers.h"
 #include "base/failure.h"
 #include "base/text.h"
-#include "launcher/cli/print_output.h"
-#include "launcher/cli/with_args.h"
+#include "launcher/cli/command_run.h"
 #include "launcher/commands/commands.h"
 #include "rendezvous/client/store_client.h"
 

@@ -22,7 +22,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/text.h"
-#include "launcher/cli/print_output.h"
+#include "launcher/cli/command_run.h"
 #include "launcher/remote/branch.h"
 #include "launcher/remote/launch_state.h"
 #include "launcher/remote/launch_wire.h"

@@ -20,9 +20,8 @@
 
 #include "base/program.h"
 #include "base/text.h"
+#include "launcher/cli/command_run.h"
 #include "launcher/cli/flag_table.h"
-#include "launcher/cli/print_output.h"
-#include "launcher/cli/with_args.h"
 #include "launcher/commands/commands.h"
 #include "rendezvous/client/log_reader.h"
 #include "worker/output/console.h"

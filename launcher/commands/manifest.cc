@@ -10,9 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/cli/readers.h"
+#include "launcher/cli/command_run.h"
 #include "launcher/cli/flag_table.h"
-#include "launcher/cli/print_output.h"
-#include "launcher/cli/with_args.h"
 #include "launcher/remote/job_manifest.h"
 #include "rendezvous/identity/token.h"
 

@@ -16,7 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/program.h"
 #include "base/text.h"
-#include "launcher/cli/print_output.h"
+#include "launcher/cli/command_run.h"
 #include "launcher/cli/program.h"
 #include "launcher/machine/network.h"
 #include "launcher/replay/agent_event.h"

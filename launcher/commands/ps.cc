@@ -12,10 +12,9 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 
+#include "launcher/cli/command_run.h"
 #include "launcher/cli/flag_table.h"
 #include "launcher/cli/hosts_run.h"
-#include "launcher/cli/print_output.h"
-#include "launcher/cli/with_args.h"
 #include "launcher/machine/environment.h"
 #include "launcher/remote/host_list.h"
 #include "launcher/remote/host_query.h"

@@ -23,8 +23,7 @@
 
 #include "base/cli/readers.h"
 #include "base/unique_fd.h"
-#include "launcher/cli/print_output.h"
-#include "launcher/cli/with_args.h"
+#include "launcher/cli/command_run.h"
 #include "launcher/commands/commands.h"
 #include "launcher/remote/own_program.h"
 #include "launcher/run/interruptions.h"

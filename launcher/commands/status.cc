@@ -16,9 +16,8 @@
 #include "absl/time/time.h"
 
 #include "base/cli/readers.h"
-#include "launcher/cli/print_output.h"
+#include "launcher/cli/command_run.h"
 #include "launcher/cli/rendezvous_args.h"
-#include "launcher/cli/with_args.h"
 #include "launcher/views/status_view.h"
 #include "rendezvous/client/daemon_query.h"
 #include "rendezvous/client/job_watch.h"

@@ -4,9 +4,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "launcher/cli/print_output.h"
+#include "launcher/cli/command_run.h"
 #include "launcher/cli/rendezvous_args.h"
-#include "launcher/cli/with_args.h"
 #include "launcher/top/top.h"
 
 namespace muster::launcher {

@@ -13,7 +13,7 @@
 
 #include "base/safe_text.h"
 #include "base/text.h"
-#include "launcher/cli/print_output.h"
+#include "launcher/cli/command_run.h"
 
 namespace muster::launcher {
 namespace {

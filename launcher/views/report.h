@@ -47,7 +47,7 @@ std::string FormatReport(const RunResult& result, const ReportContext& context);
 // without a time that nobody told.
 std::string FormatFailure(const rendezvous::WorkerFailure& failure, absl::TimeZone zone);
 
-// One of print_output.h; with kWorker a failed worker's own code, or 128+n for signal n; 128+n also
+// One of command_run.h; with kWorker a failed worker's own code, or 128+n for signal n; 128+n also
 // when signal n interrupted the run.
 int ExitCodeFor(const RunResult& result, ExitCodePolicy policy);
 

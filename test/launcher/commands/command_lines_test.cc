@@ -12,7 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
-#include "launcher/cli/with_args.h"
+#include "launcher/cli/command_run.h"
 #include "launcher/commands/commands.h"
 #include "launcher/commands/kv.h"
 #include "launcher/commands/logs.h"

@@ -1,4 +1,4 @@
-#include "launcher/cli/print_output.h"
+#include "launcher/cli/command_run.h"
 
 #include <cstdio>
 
