@@ -75,61 +75,7 @@ std::vector<std::string> ExportedVariables(const RunFlags& flags, const Environm
   return ToBlock(exported);
 }
 
-}  // namespace
-
-bool AsksForHosts(const RunFlags& flags) {
-  return !flags.hosts.empty() || !flags.hostfile.empty();
-}
-
-absl::StatusOr<HostsRun> MakeHostsRun(const RunFlags& flags, Dialect dialect,
-                                      const Environment& environment) {
-  const absl::Status status = CheckFlags(flags);
-  if (!status.ok()) return status;
-  if (flags.operands.empty()) {
-    return absl::InvalidArgumentError(
-        "no script to run; write `muster run [flags] script [script args...]`");
-  }
-  HostsRun run;
-  run.hosts = flags.hosts;
-  if (!flags.hostfile.empty()) {
-    auto hosts = ReadHostfile(flags.hostfile);
-    if (!hosts.ok()) return hosts.status();
-    run.hosts = *std::move(hosts);
-  }
-  const int count = static_cast<int>(run.hosts.size());
-  run.min_nodes = flags.nodes_given ? flags.config.min_nodes : count;
-  if (flags.nodes_given && flags.config.max_nodes != count) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--nnodes asks for ", flags.config.max_nodes, " nodes, and there are ", count,
-        " hosts; leave it out, or write --nnodes=MIN:", count, " to start without some of them"));
-  }
-  run.fanout = flags.fanout;
-  run.answer_timeout = flags.config.timeouts.connect;
-  run.launch_with = flags.launch_with;
-  run.ssh_control_persist = flags.ssh_control_persist;
-  run.ships = !flags.no_copy;
-  run.dialect = dialect == Dialect::kLaunch ? "launch" : "run";
-  run.flags = flags.passed_on;
-  run.command = flags.operands;
-  run.environment = ExportedVariables(flags, environment);
-  std::error_code ignored;
-  run.directory = std::filesystem::current_path(ignored).string();
-  run.run_id = flags.config.run_id.empty() ? absl::StrCat("hosts-", base::RandomName(8))
-                                           : flags.config.run_id;
-  run.endpoint = flags.rdzv_endpoint;
-  auto token = rendezvous::CompleteTokenSource(
-      flags.config.token, [&](const char* variable) { return GetOr(environment, variable, ""); });
-  if (!token.ok()) return token.status();
-  run.token = *std::move(token);
-  run.stop_signals = flags.config.stop_signals;
-  run.shutdown_timeout = flags.config.shutdown_timeout;
-  run.detach = flags.config.detach;
-  return run;
-}
-
 // The flags that start a job on every host with one command.
-
-namespace {
 
 absl::StatusOr<std::string> ReadExport(absl::string_view text) {
   if (!text.empty() && text.front() != '=') return std::string(text);
@@ -212,6 +158,56 @@ constexpr Flag kHostFlags[] = {
 };
 
 }  // namespace
+
+bool AsksForHosts(const RunFlags& flags) {
+  return !flags.hosts.empty() || !flags.hostfile.empty();
+}
+
+absl::StatusOr<HostsRun> MakeHostsRun(const RunFlags& flags, Dialect dialect,
+                                      const Environment& environment) {
+  const absl::Status status = CheckFlags(flags);
+  if (!status.ok()) return status;
+  if (flags.operands.empty()) {
+    return absl::InvalidArgumentError(
+        "no script to run; write `muster run [flags] script [script args...]`");
+  }
+  HostsRun run;
+  run.hosts = flags.hosts;
+  if (!flags.hostfile.empty()) {
+    auto hosts = ReadHostfile(flags.hostfile);
+    if (!hosts.ok()) return hosts.status();
+    run.hosts = *std::move(hosts);
+  }
+  const int count = static_cast<int>(run.hosts.size());
+  run.min_nodes = flags.nodes_given ? flags.config.min_nodes : count;
+  if (flags.nodes_given && flags.config.max_nodes != count) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--nnodes asks for ", flags.config.max_nodes, " nodes, and there are ", count,
+        " hosts; leave it out, or write --nnodes=MIN:", count, " to start without some of them"));
+  }
+  run.fanout = flags.fanout;
+  run.answer_timeout = flags.config.timeouts.connect;
+  run.launch_with = flags.launch_with;
+  run.ssh_control_persist = flags.ssh_control_persist;
+  run.ships = !flags.no_copy;
+  run.dialect = dialect == Dialect::kLaunch ? "launch" : "run";
+  run.flags = flags.passed_on;
+  run.command = flags.operands;
+  run.environment = ExportedVariables(flags, environment);
+  std::error_code ignored;
+  run.directory = std::filesystem::current_path(ignored).string();
+  run.run_id = flags.config.run_id.empty() ? absl::StrCat("hosts-", base::RandomName(8))
+                                           : flags.config.run_id;
+  run.endpoint = flags.rdzv_endpoint;
+  auto token = rendezvous::CompleteTokenSource(
+      flags.config.token, [&](const char* variable) { return GetOr(environment, variable, ""); });
+  if (!token.ok()) return token.status();
+  run.token = *std::move(token);
+  run.stop_signals = flags.config.stop_signals;
+  run.shutdown_timeout = flags.config.shutdown_timeout;
+  run.detach = flags.config.detach;
+  return run;
+}
 
 FlagGroup HostFlags() {
   return {"Hosts: one command for all of them", kHostFlags};

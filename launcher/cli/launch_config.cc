@@ -30,6 +30,34 @@ std::optional<int> ReadLocalRank(absl::string_view text) {
   return rank;
 }
 
+bool IsNameChar(char c, bool first) {
+  const auto byte = static_cast<unsigned char>(c);
+  return c == '_' || (first ? absl::ascii_isalpha(byte) : absl::ascii_isalnum(byte));
+}
+
+// The identifier at the start of `text`; empty when there is none.
+absl::string_view NameAt(absl::string_view text) {
+  std::size_t length = 0;
+  while (length < text.size() && IsNameChar(text[length], length == 0)) ++length;
+  return text.substr(0, length);
+}
+
+// A worker's own `muster kv` goes where its agent goes. Only the name of a file is handed on.
+void LeaveTokenTo(const rendezvous::TokenSource& token, Environment& base) {
+  if (!token.insecure && token.file.empty() && token.tls.empty()) return;
+  const auto set_file = [&base](const char* variable, const std::string& file) {
+    base.erase(variable);
+    std::error_code ignored;
+    if (!file.empty()) base[variable] = std::filesystem::absolute(file, ignored);
+  };
+  set_file(rendezvous::kTokenFileVariable, token.file);
+  set_file(rendezvous::kTlsCaVariable, token.tls.ca);
+  set_file(rendezvous::kTlsCertVariable, token.tls.certificate);
+  set_file(rendezvous::kTlsKeyVariable, token.tls.key);
+  base.erase(rendezvous::kInsecureVariable);
+  if (token.insecure) base[rendezvous::kInsecureVariable] = "1";
+}
+
 }  // namespace
 
 absl::StatusOr<Redirects> ParseRedirects(absl::string_view text) {
@@ -51,22 +79,6 @@ absl::StatusOr<Redirects> ParseRedirects(absl::string_view text) {
   }
   return redirects;
 }
-
-namespace {
-
-bool IsNameChar(char c, bool first) {
-  const auto byte = static_cast<unsigned char>(c);
-  return c == '_' || (first ? absl::ascii_isalpha(byte) : absl::ascii_isalnum(byte));
-}
-
-// The identifier at the start of `text`; empty when there is none.
-absl::string_view NameAt(absl::string_view text) {
-  std::size_t length = 0;
-  while (length < text.size() && IsNameChar(text[length], length == 0)) ++length;
-  return text.substr(0, length);
-}
-
-}  // namespace
 
 std::string ExpandTemplate(absl::string_view text,
                            const std::map<std::string, std::string>& values) {
@@ -96,26 +108,6 @@ std::string ExpandTemplate(absl::string_view text,
 }
 
 namespace env = worker::env;
-
-namespace {
-
-// A worker's own `muster kv` goes where its agent goes. Only the name of a file is handed on.
-void LeaveTokenTo(const rendezvous::TokenSource& token, Environment& base) {
-  if (!token.insecure && token.file.empty() && token.tls.empty()) return;
-  const auto set_file = [&base](const char* variable, const std::string& file) {
-    base.erase(variable);
-    std::error_code ignored;
-    if (!file.empty()) base[variable] = std::filesystem::absolute(file, ignored);
-  };
-  set_file(rendezvous::kTokenFileVariable, token.file);
-  set_file(rendezvous::kTlsCaVariable, token.tls.ca);
-  set_file(rendezvous::kTlsCertVariable, token.tls.certificate);
-  set_file(rendezvous::kTlsKeyVariable, token.tls.key);
-  base.erase(rendezvous::kInsecureVariable);
-  if (token.insecure) base[rendezvous::kInsecureVariable] = "1";
-}
-
-}  // namespace
 
 Environment BaseEnvironment(const LaunchConfig& config, const Environment& own) {
   Environment base = own;

@@ -172,14 +172,6 @@ constexpr Flag kRendezvousFlags[] = {
      .set = Store<ReadWord<kWorkerStores>, &RunFlags::worker_store>},
 };
 
-}  // namespace
-
-FlagGroup RendezvousFlags() {
-  return {"Rendezvous: how the nodes find each other", kRendezvousFlags};
-}
-
-namespace {
-
 using std::chrono::milliseconds;
 using Entries = std::map<std::string, std::string, std::less<>>;
 
@@ -245,6 +237,10 @@ absl::StatusOr<std::optional<bool>> ReadBool(const Entries& entries, absl::strin
 }
 
 }  // namespace
+
+FlagGroup RendezvousFlags() {
+  return {"Rendezvous: how the nodes find each other", kRendezvousFlags};
+}
 
 absl::StatusOr<RdzvConf> ParseRdzvConf(absl::string_view text) {
   const auto entries = ReadEntries(text);

@@ -86,32 +86,6 @@ absl::Status FollowStep(const SlurmPlace& place, const Environment& environment,
   return absl::OkStatus();
 }
 
-}  // namespace
-
-absl::Status FollowSlurm(const Environment& environment, RunFlags& flags) {
-  if (SaysWhereNodesMeet(flags)) return absl::OkStatus();
-  const auto place = FindSlurmPlace(environment);
-  if (!place.ok()) return place.status();
-  if (!place->has_value()) return absl::OkStatus();
-  const SlurmPlace& slurm = **place;
-  if (slurm.is_step) return FollowStep(slurm, environment, flags);
-  const bool here = slurm.hosts.size() == 1 && slurm.is_on_host;
-  // Those look at this machine.
-  const bool looks = flags.config.purpose != Purpose::kRun;
-  if (here || looks || flags.total_workers) return absl::OkStatus();
-  if (flags.launch_with.empty()) {
-    flags.slurm_nodes = static_cast<int>(slurm.hosts.size());
-    return absl::OkStatus();
-  }
-  for (const std::string& host : slurm.hosts) {
-    flags.hosts.push_back({.name = host, .workers = flags.nproc_given ? std::nullopt : slurm.gpus});
-  }
-  if (flags.config.run_id.empty()) flags.config.run_id = slurm.name;
-  return absl::OkStatus();
-}
-
-namespace {
-
 // Numbers from here on are steps that are none of srun's: the batch script (SLURM_BATCH_SCRIPT,
 // 0xfffffffb), salloc's shell on a node (SLURM_INTERACTIVE_STEP, 0xfffffffa) and their like
 // (slurm.h).
@@ -144,7 +118,45 @@ int MostTasks(const std::string& text) {
   return most;
 }
 
+// As sbatch reads its lines: double quotes hold a word together, a backslash stands before what
+// would end them.
+std::string SbatchQuoted(absl::string_view word) {
+  constexpr absl::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=.,:/@%+[]*";
+  if (!word.empty() && word.find_first_not_of(kPlain) == absl::string_view::npos) {
+    return std::string(word);
+  }
+  std::string quoted = "\"";
+  for (const char c : word) {
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += c;
+  }
+  return quoted + '"';
+}
+
 }  // namespace
+
+absl::Status FollowSlurm(const Environment& environment, RunFlags& flags) {
+  if (SaysWhereNodesMeet(flags)) return absl::OkStatus();
+  const auto place = FindSlurmPlace(environment);
+  if (!place.ok()) return place.status();
+  if (!place->has_value()) return absl::OkStatus();
+  const SlurmPlace& slurm = **place;
+  if (slurm.is_step) return FollowStep(slurm, environment, flags);
+  const bool here = slurm.hosts.size() == 1 && slurm.is_on_host;
+  // Those look at this machine.
+  const bool looks = flags.config.purpose != Purpose::kRun;
+  if (here || looks || flags.total_workers) return absl::OkStatus();
+  if (flags.launch_with.empty()) {
+    flags.slurm_nodes = static_cast<int>(slurm.hosts.size());
+    return absl::OkStatus();
+  }
+  for (const std::string& host : slurm.hosts) {
+    flags.hosts.push_back({.name = host, .workers = flags.nproc_given ? std::nullopt : slurm.gpus});
+  }
+  if (flags.config.run_id.empty()) flags.config.run_id = slurm.name;
+  return absl::OkStatus();
+}
 
 absl::StatusOr<std::optional<SlurmPlace>> FindSlurmPlace(const Environment& environment) {
   const std::string job = GetOr(environment, "SLURM_JOB_ID", "");
@@ -214,26 +226,6 @@ std::vector<std::string> SrunCommand(const SlurmStep& step, const std::string& p
   argv.insert(argv.end(), step.args.begin(), step.args.end());
   return argv;
 }
-
-namespace {
-
-// As sbatch reads its lines: double quotes hold a word together, a backslash stands before what
-// would end them.
-std::string SbatchQuoted(absl::string_view word) {
-  constexpr absl::string_view kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=.,:/@%+[]*";
-  if (!word.empty() && word.find_first_not_of(kPlain) == absl::string_view::npos) {
-    return std::string(word);
-  }
-  std::string quoted = "\"";
-  for (const char c : word) {
-    if (c == '"' || c == '\\') quoted += '\\';
-    quoted += c;
-  }
-  return quoted + '"';
-}
-
-}  // namespace
 
 absl::StatusOr<std::string> BatchScript(const std::vector<std::string>& flags,
                                         const std::string& program,

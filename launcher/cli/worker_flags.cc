@@ -104,15 +104,7 @@ constexpr Flag kNodeFlags[] = {
      .set = Store<ReadWord<kNumaModes>, &LaunchConfig::numa_binding>},
 };
 
-}  // namespace
-
-FlagGroup NodeFlags() {
-  return {"Nodes and workers", kNodeFlags};
-}
-
 // The flags that say what each worker runs.
-
-namespace {
 
 // How the script of `muster launch` is told its local rank.
 constexpr Word<const char*> kLocalRankFlags[] = {{"dash", "--local-rank"},
@@ -155,15 +147,7 @@ constexpr Flag kProgramFlags[] = {
      .set = Store<ReadWord<kLocalRankFlags>, &RunFlags::local_rank_flag>},
 };
 
-}  // namespace
-
-FlagGroup ProgramFlags() {
-  return {"What each worker runs", kProgramFlags};
-}
-
 // The flags that say where output goes, and what Muster itself says.
-
-namespace {
 
 absl::StatusOr<std::vector<int>> ReadRanks(absl::string_view text) {
   std::vector<int> ranks;
@@ -282,6 +266,14 @@ constexpr Flag kOutputFlags[] = {
 };
 
 }  // namespace
+
+FlagGroup NodeFlags() {
+  return {"Nodes and workers", kNodeFlags};
+}
+
+FlagGroup ProgramFlags() {
+  return {"What each worker runs", kProgramFlags};
+}
 
 FlagGroup OutputFlags() {
   return {"Output and logs", kOutputFlags};

@@ -127,30 +127,6 @@ int Attach(const AttachArgs& args) {
       kExitBadInput);
 }
 
-}  // namespace
-
-base::Command AttachCommand() {
-  return {
-      .name = "attach",
-      .summary = "show the output of a run that was started with --detach",
-      .operands = "RUN",
-      .about =
-          R"(Shows what a run prints that was started with `muster run --detach`, until it ends, and exits with
-the run's exit code. RUN is its run id, or its pid where no run has that id (`muster ps`). Ctrl-C
-ends what shows it, and leaves the run alone; `muster stop RUN` ends the run. A run that has ended
-is shown, too.
-)",
-      .end =
-          R"(The output is in $XDG_STATE_HOME/muster/detached, else in ~/.local/state/muster/detached, and stays
-there until you remove it.
-)",
-      .missing = "no run is named; `muster ps` lists the runs of this machine",
-      .flags = base::WithHelp({kAttachFlags}),
-      .run = WithArgs<AttachArgs, Attach>};
-}
-
-namespace {
-
 // What the new process tells: this and the path of its output, or why there is none.
 constexpr char kThere = '+';
 
@@ -184,6 +160,26 @@ std::string Argument(const std::string& run_id) {
 }
 
 }  // namespace
+
+base::Command AttachCommand() {
+  return {
+      .name = "attach",
+      .summary = "show the output of a run that was started with --detach",
+      .operands = "RUN",
+      .about =
+          R"(Shows what a run prints that was started with `muster run --detach`, until it ends, and exits with
+the run's exit code. RUN is its run id, or its pid where no run has that id (`muster ps`). Ctrl-C
+ends what shows it, and leaves the run alone; `muster stop RUN` ends the run. A run that has ended
+is shown, too.
+)",
+      .end =
+          R"(The output is in $XDG_STATE_HOME/muster/detached, else in ~/.local/state/muster/detached, and stays
+there until you remove it.
+)",
+      .missing = "no run is named; `muster ps` lists the runs of this machine",
+      .flags = base::WithHelp({kAttachFlags}),
+      .run = WithArgs<AttachArgs, Attach>};
+}
 
 std::variant<DetachedRun, int> Detach(const std::string& run_id, const Environment& environment) {
   const std::string directory = DetachedDir(environment);

@@ -142,40 +142,6 @@ int Doctor(const DoctorArgs& args) {
                                     : ReportText(report, HostName()));
 }
 
-}  // namespace
-
-base::Command DoctorCommand() {
-  return {
-      .name = "doctor",
-      .summary = "find what is wrong with machines before a job does",
-      .operands = "[DIRECTORY...]",
-      .about =
-          R"(Says what is wrong with this machine before a job finds out: its name and addresses, clock, shared
-memory, limits, control group, GPUs and driver, the variables of NCCL and Gloo, the directories for
-logs and temporary files, and each DIRECTORY, where checkpoints are to go. With --rdzv-endpoint also
-whether that rendezvous can be reached and takes the token. Of each finding it says what is wrong,
-why that matters, and what to do, the most severe first.
-
-With --hosts it asks each of these hosts the same, and has them measure the links between them, both
-ways: connections, packet sizes, round trips, bandwidth and clocks. A host takes part in one
-measurement at a time, which sends 64 MiB at most, for a third of a second; of more than 16 hosts,
-each is measured with 15 others.
-)",
-      .end =
-          R"(Exit codes: 0 nothing that will stop a job; 1 an error was found; 2 the command line is wrong; 4
-stdout cannot be written.
-)",
-      .variable_prefix = "PET_",
-      .flags = base::WithHelp(
-          {AskedHostFlags(),
-           PickRunFlags({"--fanout", "--export", "--rdzv-endpoint", "--token-file", "--token-fd",
-                         "--tls-ca", "--tls-cert", "--tls-key", "--insecure", "--log-dir"}),
-           kDoctorFlags}),
-      .run = WithArgs<DoctorArgs, Doctor>};
-}
-
-namespace {
-
 constexpr std::size_t kMaxColumns = 8;
 // A name in a table of eight columns.
 constexpr std::size_t kMaxName = 7;
@@ -220,6 +186,36 @@ std::string Spread(const LinkMeasurements& links, const Print& print,
 }
 
 }  // namespace
+
+base::Command DoctorCommand() {
+  return {
+      .name = "doctor",
+      .summary = "find what is wrong with machines before a job does",
+      .operands = "[DIRECTORY...]",
+      .about =
+          R"(Says what is wrong with this machine before a job finds out: its name and addresses, clock, shared
+memory, limits, control group, GPUs and driver, the variables of NCCL and Gloo, the directories for
+logs and temporary files, and each DIRECTORY, where checkpoints are to go. With --rdzv-endpoint also
+whether that rendezvous can be reached and takes the token. Of each finding it says what is wrong,
+why that matters, and what to do, the most severe first.
+
+With --hosts it asks each of these hosts the same, and has them measure the links between them, both
+ways: connections, packet sizes, round trips, bandwidth and clocks. A host takes part in one
+measurement at a time, which sends 64 MiB at most, for a third of a second; of more than 16 hosts,
+each is measured with 15 others.
+)",
+      .end =
+          R"(Exit codes: 0 nothing that will stop a job; 1 an error was found; 2 the command line is wrong; 4
+stdout cannot be written.
+)",
+      .variable_prefix = "PET_",
+      .flags = base::WithHelp(
+          {AskedHostFlags(),
+           PickRunFlags({"--fanout", "--export", "--rdzv-endpoint", "--token-file", "--token-fd",
+                         "--tls-ca", "--tls-cert", "--tls-key", "--insecure", "--log-dir"}),
+           kDoctorFlags}),
+      .run = WithArgs<DoctorArgs, Doctor>};
+}
 
 std::string LinksText(const LinkMeasurements& links) {
   if (links.measured.empty()) return "";

@@ -187,15 +187,6 @@ class HostsExamination {
   bool is_closing_ = false;
 };
 
-}  // namespace
-
-HostsReport ExamineHosts(const HostsRun& run, const std::string& token) {
-  boost::asio::io_context io(1);
-  return HostsExamination(io, run, token).Execute();
-}
-
-namespace {
-
 // How long a measurement by another host is waited for: longer than that host waits for an answer.
 constexpr std::chrono::milliseconds kAwaited(4500);
 
@@ -226,6 +217,11 @@ void TakePart(const base::Json& one, int self, int stage, const std::optional<Pr
 }
 
 }  // namespace
+
+HostsReport ExamineHosts(const HostsRun& run, const std::string& token) {
+  boost::asio::io_context io(1);
+  return HostsExamination(io, run, token).Execute();
+}
 
 int DoctorNode(const std::string& place, Report report) {
   const std::vector<std::string> parts = absl::StrSplit(place, absl::MaxSplits('@', 1));

@@ -68,28 +68,6 @@ int Gpus(const GpusArgs& args) {
   return report.gpus.empty() ? kExitSuccess : PrintOutput(kGpus, GpuTable(report));
 }
 
-}  // namespace
-
-base::Command GpusCommand() {
-  return {
-      .name = "gpus",
-      .summary = "list the GPUs of this machine and their health",
-      .about =
-          R"(Lists the GPUs of this machine: index, UUID, PCI address, name, memory in use, temperature, and what
-is wrong with them by NVIDIA's management library and the kernel's log: errors of memory that could
-not be corrected, repairs that wait for a reset, what slows them down, and faults that the driver
-reported (Xids).
-)",
-      .end =
-          R"(Exit codes: 0 done, and with --check all are fit; 1 with --check, one is not fit, does not answer,
-or there is none; 2 the command line is wrong; 4 stdout cannot be written.
-)",
-      .flags = base::WithHelp({kGpusFlags}),
-      .run = WithArgs<GpusArgs, Gpus>};
-}
-
-namespace {
-
 using base::Json;
 
 std::string Gibibytes(std::uint64_t bytes) {
@@ -151,6 +129,24 @@ Json ObjectOf(const GpuHealth& health) {
 }
 
 }  // namespace
+
+base::Command GpusCommand() {
+  return {
+      .name = "gpus",
+      .summary = "list the GPUs of this machine and their health",
+      .about =
+          R"(Lists the GPUs of this machine: index, UUID, PCI address, name, memory in use, temperature, and what
+is wrong with them by NVIDIA's management library and the kernel's log: errors of memory that could
+not be corrected, repairs that wait for a reset, what slows them down, and faults that the driver
+reported (Xids).
+)",
+      .end =
+          R"(Exit codes: 0 done, and with --check all are fit; 1 with --check, one is not fit, does not answer,
+or there is none; 2 the command line is wrong; 4 stdout cannot be written.
+)",
+      .flags = base::WithHelp({kGpusFlags}),
+      .run = WithArgs<GpusArgs, Gpus>};
+}
 
 std::string GpuTable(const GpuHealthReport& report) {
   std::vector<std::vector<std::string>> rows = {

@@ -180,6 +180,12 @@ absl::Status CheckRun(const std::vector<std::string>& line) {
   return absl::OkStatus();
 }
 
+int PrintManifest(const ManifestArgs& args) {
+  const auto manifest = JobManifest(args.spec);
+  if (!manifest.ok()) return Fail(kManifest, manifest.status().message(), kExitBadInput);
+  return PrintOutput(kManifest, *manifest);
+}
+
 }  // namespace
 
 absl::Status ManifestArgs::Complete(base::Variables) {
@@ -212,16 +218,6 @@ absl::Status ManifestArgs::Complete(base::Variables) {
   spec.token = token->Text();
   return absl::OkStatus();
 }
-
-namespace {
-
-int PrintManifest(const ManifestArgs& args) {
-  const auto manifest = JobManifest(args.spec);
-  if (!manifest.ok()) return Fail(kManifest, manifest.status().message(), kExitBadInput);
-  return PrintOutput(kManifest, *manifest);
-}
-
-}  // namespace
 
 base::Command ManifestCommand() {
   return {

@@ -76,36 +76,6 @@ int Sbatch(const SbatchArgs& args) {
   return args.dry_run ? PrintOutput(kSbatch, *script) : Submit(*script);
 }
 
-}  // namespace
-
-base::Command SbatchCommand() {
-  return {
-      .name = "sbatch",
-      .summary = "submit a job to Slurm",
-      .operands = "SCRIPT [ARGUMENT...]",
-      .forms = "[--dry-run] [SBATCH'S FLAGS] -- [FLAGS OF MUSTER RUN] SCRIPT [ARGUMENTS]",
-      .about =
-          R"(Submits a job to Slurm: a script whose #SBATCH lines are the flags before --, and which starts
-`muster run` with what follows -- once on each node. Nodes, endpoint, run id and the number of
-workers (the job's GPUs on a node) are Slurm's, where the flags of muster run say nothing else.
-
-  muster sbatch --nodes=4 --gpus-per-node=8 --time=1-0 -- train.py --lr=0.1
-)",
-      .end =
-          R"(When the time limit comes, or another job takes the nodes, Slurm sends SIGTERM to the job and
-SIGKILL after its KillWait (30 s unless the site says otherwise). muster run passes SIGTERM on to the
-workers at once. For more time give --signal=TERM@120 and --shutdown-timeout=110; with --requeue
-Slurm starts the job again afterwards, under another run id.
-
-Exit codes: those of sbatch; 2 the command line is wrong; 4 sbatch cannot be run.
-)",
-      .order = base::Command::Order::kForeign,
-      .flags = base::WithHelp({kSbatchFlags}),
-      .run = WithArgs<SbatchArgs, Sbatch>};
-}
-
-namespace {
-
 // As a shell says it.
 constexpr int kKilledBase = 128;
 // What nodes have to end in that were told to kill their workers, and srun that was told to end.
@@ -229,6 +199,32 @@ class StepRun {
 };
 
 }  // namespace
+
+base::Command SbatchCommand() {
+  return {
+      .name = "sbatch",
+      .summary = "submit a job to Slurm",
+      .operands = "SCRIPT [ARGUMENT...]",
+      .forms = "[--dry-run] [SBATCH'S FLAGS] -- [FLAGS OF MUSTER RUN] SCRIPT [ARGUMENTS]",
+      .about =
+          R"(Submits a job to Slurm: a script whose #SBATCH lines are the flags before --, and which starts
+`muster run` with what follows -- once on each node. Nodes, endpoint, run id and the number of
+workers (the job's GPUs on a node) are Slurm's, where the flags of muster run say nothing else.
+
+  muster sbatch --nodes=4 --gpus-per-node=8 --time=1-0 -- train.py --lr=0.1
+)",
+      .end =
+          R"(When the time limit comes, or another job takes the nodes, Slurm sends SIGTERM to the job and
+SIGKILL after its KillWait (30 s unless the site says otherwise). muster run passes SIGTERM on to the
+workers at once. For more time give --signal=TERM@120 and --shutdown-timeout=110; with --requeue
+Slurm starts the job again afterwards, under another run id.
+
+Exit codes: those of sbatch; 2 the command line is wrong; 4 sbatch cannot be run.
+)",
+      .order = base::Command::Order::kForeign,
+      .flags = base::WithHelp({kSbatchFlags}),
+      .run = WithArgs<SbatchArgs, Sbatch>};
+}
 
 int StartStep(const SlurmStep& step) {
   boost::asio::io_context io(1);

@@ -78,6 +78,96 @@ absl::StatusOr<Parts> TakeApart(absl::string_view item) {
   return parts;
 }
 
+constexpr std::size_t kMaxDigits = 9;
+
+absl::Status TooMany() {
+  return absl::InvalidArgumentError(
+      absl::StrCat("stands for more than ", kMaxHosts, " hosts; check its ranges"));
+}
+
+bool IsNumber(absl::string_view text) {
+  return !text.empty() && text.size() <= kMaxDigits &&
+         std::all_of(text.begin(), text.end(),
+                     [](char c) { return absl::ascii_isdigit(static_cast<unsigned char>(c)); });
+}
+
+// Expands "7", "7-12" or "07-12"; all numbers are as wide as the first.
+absl::Status AppendRange(absl::string_view range, std::vector<std::string>& numbers) {
+  const std::vector<absl::string_view> ends = absl::StrSplit(range, absl::MaxSplits('-', 1));
+  const absl::string_view first = ends.front();
+  const absl::string_view last = ends.back();
+  if (!IsNumber(first) || !IsNumber(last)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "has '", range,
+        "' in its brackets, which is neither a number nor a range of numbers; write node[1-3,7]"));
+  }
+  int from = 0;
+  int to = 0;
+  if (!absl::SimpleAtoi(first, &from) || !absl::SimpleAtoi(last, &to)) return TooMany();
+  if (from > to) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("has a backward range, ", range, "; write ", last, "-", first));
+  }
+  if (static_cast<std::size_t>(to - from) >= kMaxHosts) return TooMany();
+  for (int number = from; number <= to; ++number) {
+    const std::string digits = absl::StrCat(number);
+    const std::size_t zeros = first.size() > digits.size() ? first.size() - digits.size() : 0;
+    numbers.push_back(absl::StrCat(std::string(zeros, '0'), digits));
+  }
+  return absl::OkStatus();
+}
+
+// Every name combined with every ending.
+absl::StatusOr<std::vector<std::string>> Product(const std::vector<std::string>& names,
+                                                 const std::vector<std::string>& endings) {
+  if (names.size() * endings.size() > kMaxHosts) return TooMany();
+  std::vector<std::string> product;
+  product.reserve(names.size() * endings.size());
+  for (const std::string& name : names) {
+    for (const std::string& ending : endings) product.push_back(absl::StrCat(name, ending));
+  }
+  return product;
+}
+
+constexpr std::size_t kMaxBytes = 16 * 1024 * 1024;
+
+absl::Status At(absl::string_view file, int line, absl::string_view what) {
+  return absl::InvalidArgumentError(absl::StrCat(file, ":", line, ": ", what));
+}
+
+// Parses the words of a line; the error says what is wrong with them.
+absl::StatusOr<std::vector<Host>> ParseWords(const std::vector<absl::string_view>& words) {
+  auto hosts = ParseHosts(words.front());
+  if (!hosts.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("this line ", hosts.status().message()));
+  }
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    const std::pair<absl::string_view, absl::string_view> word =
+        absl::StrSplit(words[i], absl::MaxSplits('=', 1));
+    const bool is_limit = word.first == "max_slots" || word.first == "max-slots";
+    if (word.first != "slots" && !is_limit) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("unknown word '", absl::CHexEscape(words[i]),
+                       "' after a host; only slots=N and comments (#) are allowed there"));
+    }
+    const auto workers = ParseWorkers(word.second);
+    if (!workers.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(absl::CHexEscape(words[i]), " ", workers.status().message()));
+    }
+    if (is_limit) continue;
+    for (Host& host : *hosts) {
+      if (host.workers) {
+        return absl::InvalidArgumentError(absl::StrCat("gives the number of workers twice for ",
+                                                       host.Text(),
+                                                       " has; keep the colon or slots="));
+      }
+      host.workers = *workers;
+    }
+  }
+  return hosts;
+}
+
 }  // namespace
 
 absl::StatusOr<int> ParseWorkers(absl::string_view text) {
@@ -160,61 +250,6 @@ absl::StatusOr<std::vector<Host>> MergeRepeated(std::vector<Host> hosts) {
   return merged;
 }
 
-namespace {
-
-constexpr std::size_t kMaxDigits = 9;
-
-absl::Status TooMany() {
-  return absl::InvalidArgumentError(
-      absl::StrCat("stands for more than ", kMaxHosts, " hosts; check its ranges"));
-}
-
-bool IsNumber(absl::string_view text) {
-  return !text.empty() && text.size() <= kMaxDigits &&
-         std::all_of(text.begin(), text.end(),
-                     [](char c) { return absl::ascii_isdigit(static_cast<unsigned char>(c)); });
-}
-
-// Expands "7", "7-12" or "07-12"; all numbers are as wide as the first.
-absl::Status AppendRange(absl::string_view range, std::vector<std::string>& numbers) {
-  const std::vector<absl::string_view> ends = absl::StrSplit(range, absl::MaxSplits('-', 1));
-  const absl::string_view first = ends.front();
-  const absl::string_view last = ends.back();
-  if (!IsNumber(first) || !IsNumber(last)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "has '", range,
-        "' in its brackets, which is neither a number nor a range of numbers; write node[1-3,7]"));
-  }
-  int from = 0;
-  int to = 0;
-  if (!absl::SimpleAtoi(first, &from) || !absl::SimpleAtoi(last, &to)) return TooMany();
-  if (from > to) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("has a backward range, ", range, "; write ", last, "-", first));
-  }
-  if (static_cast<std::size_t>(to - from) >= kMaxHosts) return TooMany();
-  for (int number = from; number <= to; ++number) {
-    const std::string digits = absl::StrCat(number);
-    const std::size_t zeros = first.size() > digits.size() ? first.size() - digits.size() : 0;
-    numbers.push_back(absl::StrCat(std::string(zeros, '0'), digits));
-  }
-  return absl::OkStatus();
-}
-
-// Every name combined with every ending.
-absl::StatusOr<std::vector<std::string>> Product(const std::vector<std::string>& names,
-                                                 const std::vector<std::string>& endings) {
-  if (names.size() * endings.size() > kMaxHosts) return TooMany();
-  std::vector<std::string> product;
-  product.reserve(names.size() * endings.size());
-  for (const std::string& name : names) {
-    for (const std::string& ending : endings) product.push_back(absl::StrCat(name, ending));
-  }
-  return product;
-}
-
-}  // namespace
-
 absl::StatusOr<std::vector<std::string>> ExpandRanges(absl::string_view text) {
   std::vector<std::string> names = {""};
   while (!text.empty()) {
@@ -258,49 +293,6 @@ std::vector<absl::string_view> SplitHostItems(absl::string_view text) {
   items.push_back(text.substr(begin));
   return items;
 }
-
-namespace {
-
-constexpr std::size_t kMaxBytes = 16 * 1024 * 1024;
-
-absl::Status At(absl::string_view file, int line, absl::string_view what) {
-  return absl::InvalidArgumentError(absl::StrCat(file, ":", line, ": ", what));
-}
-
-// Parses the words of a line; the error says what is wrong with them.
-absl::StatusOr<std::vector<Host>> ParseWords(const std::vector<absl::string_view>& words) {
-  auto hosts = ParseHosts(words.front());
-  if (!hosts.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat("this line ", hosts.status().message()));
-  }
-  for (std::size_t i = 1; i < words.size(); ++i) {
-    const std::pair<absl::string_view, absl::string_view> word =
-        absl::StrSplit(words[i], absl::MaxSplits('=', 1));
-    const bool is_limit = word.first == "max_slots" || word.first == "max-slots";
-    if (word.first != "slots" && !is_limit) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("unknown word '", absl::CHexEscape(words[i]),
-                       "' after a host; only slots=N and comments (#) are allowed there"));
-    }
-    const auto workers = ParseWorkers(word.second);
-    if (!workers.ok()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(absl::CHexEscape(words[i]), " ", workers.status().message()));
-    }
-    if (is_limit) continue;
-    for (Host& host : *hosts) {
-      if (host.workers) {
-        return absl::InvalidArgumentError(absl::StrCat("gives the number of workers twice for ",
-                                                       host.Text(),
-                                                       " has; keep the colon or slots="));
-      }
-      host.workers = *workers;
-    }
-  }
-  return hosts;
-}
-
-}  // namespace
 
 absl::StatusOr<std::vector<Host>> ParseHostfile(absl::string_view text, absl::string_view file) {
   std::vector<Host> hosts;

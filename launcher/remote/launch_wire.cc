@@ -17,6 +17,8 @@ namespace {
 constexpr std::size_t kMaxNewsReason = 1024;
 constexpr std::size_t kMaxEndpoint = 300;
 
+constexpr std::size_t kHeader = 4;
+
 }  // namespace
 
 Host ToHost(const launch::v1::Host& message) {
@@ -59,12 +61,6 @@ HostNews ToNews(const launch::v1::News& message) {
           .exit_code = message.exit_code() & 0xff,
           .endpoint = rendezvous::OneLine(message.endpoint(), kMaxEndpoint)};
 }
-
-namespace {
-
-constexpr std::size_t kHeader = 4;
-
-}  // namespace
 
 std::string ToFrame(absl::string_view message) {
   const auto size = static_cast<std::uint32_t>(message.size());

@@ -67,6 +67,51 @@ if test -n "$keep" && test ${#path} -le "$most"; then
 fi
 exec ssh "$@")sh";
 
+// Leaves room for "user@host:port".
+constexpr std::size_t kMaxPrefix = kMaxControlPath - 30;
+
+// Free of characters that ssh expands in a path.
+bool IsPlain(absl::string_view path) {
+  return path.find_first_not_of(
+             "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+             "/._-") == absl::string_view::npos;
+}
+
+bool IsOwnFolder(const std::string& path) {
+  struct stat status = {};
+  return ::lstat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode) &&
+         status.st_uid == ::geteuid() && (status.st_mode & 077) == 0 &&
+         ::access(path.c_str(), W_OK) == 0;
+}
+
+// Identifies this process's namespaces, control group and limits.
+std::string Surroundings() {
+  std::string text;
+  for (const char* const kind : {"cgroup", "ipc", "mnt", "net", "pid", "user", "uts"}) {
+    std::array<char, 64> name{};
+    const std::string link = absl::StrCat("/proc/self/ns/", kind);
+    // Kernels without this kind of namespace have no link; an empty name is equal for all.
+    [[maybe_unused]] const ssize_t size = ::readlink(link.c_str(), name.data(), name.size() - 1);
+    absl::StrAppend(&text, name.data(), "\n");
+  }
+  for (const char* const name : {"cgroup", "limits", "oom_score_adj"}) {
+    std::ifstream file(absl::StrCat("/proc/self/", name));
+    text.append(std::istreambuf_iterator<char>(file), {});
+  }
+  std::array<char, HOST_NAME_MAX + 1> here{};
+  ::gethostname(here.data(), here.size());
+  absl::StrAppend(&text, ::getpriority(PRIO_PROCESS, 0), "\n", here.data());
+  return text;
+}
+
+std::string Short(const std::string& text) {
+  std::array<unsigned char, SHA256_DIGEST_LENGTH> digest;
+  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data());
+  constexpr std::size_t kEnough = 6;
+  return absl::BytesToHexString(
+      absl::string_view(reinterpret_cast<const char*>(digest.data()), kEnough));
+}
+
 }  // namespace
 
 std::string ShellQuoted(absl::string_view text) {
@@ -166,55 +211,6 @@ std::vector<std::string> LaunchWithCommand(const std::vector<std::string>& words
   }
   return argv;
 }
-
-namespace {
-
-// Leaves room for "user@host:port".
-constexpr std::size_t kMaxPrefix = kMaxControlPath - 30;
-
-// Free of characters that ssh expands in a path.
-bool IsPlain(absl::string_view path) {
-  return path.find_first_not_of(
-             "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
-             "/._-") == absl::string_view::npos;
-}
-
-bool IsOwnFolder(const std::string& path) {
-  struct stat status = {};
-  return ::lstat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode) &&
-         status.st_uid == ::geteuid() && (status.st_mode & 077) == 0 &&
-         ::access(path.c_str(), W_OK) == 0;
-}
-
-// Identifies this process's namespaces, control group and limits.
-std::string Surroundings() {
-  std::string text;
-  for (const char* const kind : {"cgroup", "ipc", "mnt", "net", "pid", "user", "uts"}) {
-    std::array<char, 64> name{};
-    const std::string link = absl::StrCat("/proc/self/ns/", kind);
-    // Kernels without this kind of namespace have no link; an empty name is equal for all.
-    [[maybe_unused]] const ssize_t size = ::readlink(link.c_str(), name.data(), name.size() - 1);
-    absl::StrAppend(&text, name.data(), "\n");
-  }
-  for (const char* const name : {"cgroup", "limits", "oom_score_adj"}) {
-    std::ifstream file(absl::StrCat("/proc/self/", name));
-    text.append(std::istreambuf_iterator<char>(file), {});
-  }
-  std::array<char, HOST_NAME_MAX + 1> here{};
-  ::gethostname(here.data(), here.size());
-  absl::StrAppend(&text, ::getpriority(PRIO_PROCESS, 0), "\n", here.data());
-  return text;
-}
-
-std::string Short(const std::string& text) {
-  std::array<unsigned char, SHA256_DIGEST_LENGTH> digest;
-  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data());
-  constexpr std::size_t kEnough = 6;
-  return absl::BytesToHexString(
-      absl::string_view(reinterpret_cast<const char*>(digest.data()), kEnough));
-}
-
-}  // namespace
 
 std::optional<KeptConnections> FindKeptConnections(std::chrono::milliseconds time,
                                                    const Environment& environment) {

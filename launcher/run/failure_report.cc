@@ -25,28 +25,6 @@ bool IsOneOf(const worker::ExitStatus& status, const std::vector<ExitCodeRange>&
   });
 }
 
-}  // namespace
-
-rendezvous::WorkerFailure ReportOf(const worker::FailureRecord& record,
-                                   const rendezvous::NodeInfo& node, const ProgressFacts& progress,
-                                   const std::vector<ExitCodeRange>& final_exit_codes) {
-  return {.rank = record.rank,
-          .local_rank = record.local_rank,
-          .node_id = node.node_id,
-          .host = node.host,
-          .pid = record.pid,
-          .exit_code = record.status.exit_code,
-          .signal = record.status.signal,
-          .what = record.what,
-          .stderr_tail = record.stderr_tail,
-          .log_path = record.log_path,
-          .error_file = record.error_file,
-          .before_first_beat = progress.no_beat_yet,
-          .final = progress.ends_job || IsOneOf(record.status, final_exit_codes)};
-}
-
-namespace {
-
 using base::Json;
 
 // The member `name` of `object`; null when `object` has none or is no object.
@@ -158,7 +136,66 @@ bool SaysNothing(absl::string_view text) {
   return text.empty() || text == "{}" || text == "[]" || text == "null" || text == "\"\"";
 }
 
+constexpr int kUsageError = 2;
+// To read a large framework from a busy file server takes a while, and arguments are looked at
+// after that.
+constexpr std::chrono::minutes kMostOfAStart(5);
+constexpr std::chrono::minutes kSoon(1);
+
+// Python's compiler is in the last line, and has refused the script or a module that it imports,
+// which is the same each time; not a text that the program had it read (ast.literal_eval, exec), as
+// a configuration that somebody was just writing: that has a name such as "<string>".
+bool IsCompilersError(const std::vector<absl::string_view>& lines) {
+  const auto is_error = [&lines](absl::string_view error) {
+    return absl::StartsWith(lines.back(), error);
+  };
+  if (!is_error("SyntaxError: ") && !is_error("IndentationError: ") && !is_error("TabError: ")) {
+    return false;
+  }
+  constexpr absl::string_view kTraceback = "Traceback (most recent call last):";
+  if (std::find(lines.begin(), lines.end(), kTraceback) == lines.end()) return true;
+  const auto place = std::find_if(lines.rbegin(), lines.rend(), [](absl::string_view line) {
+    return absl::StartsWith(absl::StripLeadingAsciiWhitespace(line), "File \"");
+  });
+  // What was compiled has a place without ", in FUNCTION"; a program that raises such an error
+  // itself has one with it, as Pillow for a broken image.
+  if (place == lines.rend() || absl::StrContains(*place, "File \"<")) return false;
+  const std::size_t end = place->rfind('"');
+  return absl::EndsWith(place->substr(0, end), ".py") &&
+         !absl::StrContains(place->substr(end), ", in ");
+}
+
+// "/usr/bin/python3: No module named train", of `python -m train`; "python3: can't open file
+// '/work/train.py': [Errno 2] No such file or directory".
+bool FoundNoScript(absl::string_view line) {
+  const std::size_t colon = line.find(": ");
+  if (colon == absl::string_view::npos) return false;
+  const absl::string_view path = line.substr(0, colon);
+  const absl::string_view program = path.substr(path.rfind('/') + 1);
+  if (absl::StrContains(program, ' ') || !absl::StrContains(program, "python")) return false;
+  const absl::string_view what = line.substr(colon + 2);
+  return absl::StartsWith(what, "No module named ") || absl::StartsWith(what, "can't open file ");
+}
+
 }  // namespace
+
+rendezvous::WorkerFailure ReportOf(const worker::FailureRecord& record,
+                                   const rendezvous::NodeInfo& node, const ProgressFacts& progress,
+                                   const std::vector<ExitCodeRange>& final_exit_codes) {
+  return {.rank = record.rank,
+          .local_rank = record.local_rank,
+          .node_id = node.node_id,
+          .host = node.host,
+          .pid = record.pid,
+          .exit_code = record.status.exit_code,
+          .signal = record.status.signal,
+          .what = record.what,
+          .stderr_tail = record.stderr_tail,
+          .log_path = record.log_path,
+          .error_file = record.error_file,
+          .before_first_beat = progress.no_beat_yet,
+          .final = progress.ends_job || IsOneOf(record.status, final_exit_codes)};
+}
 
 std::optional<ErrorFile> ParseErrorFile(absl::string_view text, const base::Redactor& redact) {
   const Json root = base::ParseJson({text.data(), text.size()});
@@ -219,51 +256,6 @@ absl::Status WriteRootCause(const std::string& path, const rendezvous::WorkerFai
   return base::SystemFailure(absl::StatusCode::kUnavailable, "write the root cause to",
                              path + " (TORCHELASTIC_ERROR_FILE)");
 }
-
-namespace {
-
-constexpr int kUsageError = 2;
-// To read a large framework from a busy file server takes a while, and arguments are looked at
-// after that.
-constexpr std::chrono::minutes kMostOfAStart(5);
-constexpr std::chrono::minutes kSoon(1);
-
-// Python's compiler is in the last line, and has refused the script or a module that it imports,
-// which is the same each time; not a text that the program had it read (ast.literal_eval, exec), as
-// a configuration that somebody was just writing: that has a name such as "<string>".
-bool IsCompilersError(const std::vector<absl::string_view>& lines) {
-  const auto is_error = [&lines](absl::string_view error) {
-    return absl::StartsWith(lines.back(), error);
-  };
-  if (!is_error("SyntaxError: ") && !is_error("IndentationError: ") && !is_error("TabError: ")) {
-    return false;
-  }
-  constexpr absl::string_view kTraceback = "Traceback (most recent call last):";
-  if (std::find(lines.begin(), lines.end(), kTraceback) == lines.end()) return true;
-  const auto place = std::find_if(lines.rbegin(), lines.rend(), [](absl::string_view line) {
-    return absl::StartsWith(absl::StripLeadingAsciiWhitespace(line), "File \"");
-  });
-  // What was compiled has a place without ", in FUNCTION"; a program that raises such an error
-  // itself has one with it, as Pillow for a broken image.
-  if (place == lines.rend() || absl::StrContains(*place, "File \"<")) return false;
-  const std::size_t end = place->rfind('"');
-  return absl::EndsWith(place->substr(0, end), ".py") &&
-         !absl::StrContains(place->substr(end), ", in ");
-}
-
-// "/usr/bin/python3: No module named train", of `python -m train`; "python3: can't open file
-// '/work/train.py': [Errno 2] No such file or directory".
-bool FoundNoScript(absl::string_view line) {
-  const std::size_t colon = line.find(": ");
-  if (colon == absl::string_view::npos) return false;
-  const absl::string_view path = line.substr(0, colon);
-  const absl::string_view program = path.substr(path.rfind('/') + 1);
-  if (absl::StrContains(program, ' ') || !absl::StrContains(program, "python")) return false;
-  const absl::string_view what = line.substr(colon + 2);
-  return absl::StartsWith(what, "No module named ") || absl::StartsWith(what, "can't open file ");
-}
-
-}  // namespace
 
 bool MayBeUsageError(const worker::ExitStatus& status, const StartFacts& facts) {
   return status.signal == 0 && status.exit_code == kUsageError && facts.no_beat &&

@@ -24,6 +24,27 @@ namespace {
 // Longer than any order; what is longer is none.
 constexpr std::size_t kMaxLine = 16;
 
+bool IsIgnored(int signal) {
+  struct sigaction action {};
+  return sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+// Of all nodes of a job together.
+constexpr std::chrono::milliseconds kBetweenQuestions = std::chrono::seconds(1);
+constexpr std::chrono::seconds kAnswerLimit(30);
+constexpr std::size_t kMaxNodeText = 64 * 1024;
+
+constexpr std::size_t kMaxReason = 200;
+
+// The rest of the line behind the field's name; empty: there is no such field.
+absl::string_view RestBehind(absl::string_view shown, absl::string_view field) {
+  for (absl::string_view line : absl::StrSplit(shown, '\n')) {
+    line = absl::StripAsciiWhitespace(line);
+    if (absl::StartsWith(line, field)) return line.substr(field.size());
+  }
+  return {};
+}
+
 }  // namespace
 
 std::optional<int> TakeOrdersFd(Environment& environment) {
@@ -57,15 +78,6 @@ void StopOrders::Hear(std::size_t size) {
     if (is_order && signal > 0 && signal < NSIG) on_stop_(signal);
   }
 }
-
-namespace {
-
-bool IsIgnored(int signal) {
-  struct sigaction action {};
-  return sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
-}
-
-}  // namespace
 
 Signals::Signals(boost::asio::io_context& io, const Options& options,
                  std::function<void(int)> on_stop, std::function<void(int)> on_pass)
@@ -142,15 +154,6 @@ void Suspension::Await() {
     suspended_ ? on_suspend_() : on_resume_();
   });
 }
-
-namespace {
-
-// Of all nodes of a job together.
-constexpr std::chrono::milliseconds kBetweenQuestions = std::chrono::seconds(1);
-constexpr std::chrono::seconds kAnswerLimit(30);
-constexpr std::size_t kMaxNodeText = 64 * 1024;
-
-}  // namespace
 
 DrainWatch::Times DrainWatch::TimesOf(std::chrono::milliseconds interval, int rank, int nodes) {
   const auto count = static_cast<std::int64_t>(std::max(nodes, 1));
@@ -247,21 +250,6 @@ void DrainWatch::OnNoAnswer(const std::string& why) {
   spdlog::info("Slurm does not say whether it drains this node: {}; it is asked again in {}", why,
                base::Seconds(times_.interval));
 }
-
-namespace {
-
-constexpr std::size_t kMaxReason = 200;
-
-// The rest of the line behind the field's name; empty: there is no such field.
-absl::string_view RestBehind(absl::string_view shown, absl::string_view field) {
-  for (absl::string_view line : absl::StrSplit(shown, '\n')) {
-    line = absl::StripAsciiWhitespace(line);
-    if (absl::StartsWith(line, field)) return line.substr(field.size());
-  }
-  return {};
-}
-
-}  // namespace
 
 std::optional<std::string> WhySlurmDrains(absl::string_view shown) {
   // "MIXED+DRAIN*": a state, its flags, and marks that are of no account here (sinfo(1), "NODE

@@ -95,6 +95,88 @@ absl::StatusOr<std::string> Absolute(const std::string& directory) {
   return path;
 }
 
+namespace env = worker::env;
+
+// What all workers of the node have in common.
+Environment NodeEnvironment(const LaunchConfig& config, const rendezvous::Assignment& assignment,
+                            const NodeBase& base, const AttemptLogs& logs) {
+  Environment result = base.environment;
+  result[env::kGroupRank] = absl::StrCat(assignment.group_rank);
+  result[env::kGroupWorldSize] = absl::StrCat(assignment.group_world_size);
+  result[env::kLocalWorldSize] = absl::StrCat(config.nproc_per_node);
+  result[env::kWorldSize] = absl::StrCat(assignment.world_size);
+  result[env::kRoleName] = config.role;
+  result[env::kRoleWorldSize] = absl::StrCat(assignment.role_world_size);
+  result[env::kMasterAddr] = assignment.master_addr;
+  result[env::kMasterPort] = absl::StrCat(assignment.master_port);
+  result[env::kRunId] = assignment.run_id;
+  // Those that are inherited are of another job, in whose worker this one was started.
+  result.erase(env::kRound);
+  result.erase(env::kRendezvousEndpoint);
+  if (!base.rendezvous.empty()) {
+    result[env::kRound] = absl::StrCat(assignment.round);
+    result[env::kRendezvousEndpoint] = base.rendezvous;
+  }
+  result[env::kRestartCount] = absl::StrCat(assignment.restart_count);
+  result[env::kMaxRestarts] = absl::StrCat(assignment.max_restarts);
+  result[env::kUseAgentStore] = assignment.agent_store ? "True" : "False";
+  result[env::kSignalsToHandle] = absl::StrJoin(
+      config.stop_signals, ",",
+      [](std::string* out, int signal) { absl::StrAppend(out, base::SignalName(signal)); });
+  if (!base.timer_file.empty()) result[env::kTimerFile] = base.timer_file;
+  if (!base.beat_socket.empty()) result[env::kBeatSocket] = base.beat_socket;
+  result.erase(env::kFlightLog);
+  if (!logs.flight_log.empty()) result[env::kFlightLog] = logs.flight_log;
+  return result;
+}
+
+// The names that LayOutRanks sets for each worker, and the one that the WorkerGroup adds to.
+constexpr const char* kOwnNames[] = {env::kRank,        env::kLocalRank,          env::kRoleRank,
+                                     env::kErrorFile,   env::kCudaVisibleDevices, env::kAgentId,
+                                     env::kFlightOffset};
+
+std::vector<std::string> ExpandMacros(const std::vector<std::string>& argv, int local_rank) {
+  const std::string digits = absl::StrCat(local_rank);
+  std::vector<std::string> result = argv;
+  for (std::size_t i = 1; i < result.size(); ++i) {
+    result[i] = absl::StrReplaceAll(result[i], {{"${local_rank}", digits}});
+  }
+  return result;
+}
+
+struct Way {
+  bool redirected = false;
+  bool teed = false;
+  // --prefix-lines.
+  bool prefixed = false;
+  // --local-ranks-filter names this rank, or none.
+  bool shown = true;
+};
+
+worker::OutputSpec Route(const Way& way, const std::string& file, const std::string& prefix,
+                         const std::vector<std::string>& filters,
+                         const std::string& filtered_file) {
+  worker::OutputSpec output;
+  if (way.redirected || way.teed) output.file = file;
+  // As with torchrun, what was to go to a file stays on the console where there are no logs.
+  output.to_console = way.shown && (way.teed || output.file.empty());
+  if (way.teed || way.prefixed) output.prefix = prefix;
+  if (!way.teed) return output;
+  if (!filters.empty() && !filtered_file.empty()) {
+    output.filters = filters;
+    output.filtered_file = filtered_file;
+  }
+  return output;
+}
+
+bool IsShown(const LaunchConfig& config, int local_rank) {
+  const std::vector<int>& filter = config.local_ranks_filter;
+  return filter.empty() || std::find(filter.begin(), filter.end(), local_rank) != filter.end();
+}
+
+// torchrun's default has no space behind the colon.
+constexpr char kDefaultTemplate[] = "[${role_name}${local_rank}]:";
+
 }  // namespace
 
 absl::StatusOr<std::string> LogDirOf(const LaunchConfig& config, const TempDir& temp) {
@@ -192,92 +274,6 @@ bool HasLogs(const std::string& run_directory) {
   }
   return false;
 }
-
-namespace {
-
-namespace env = worker::env;
-
-// What all workers of the node have in common.
-Environment NodeEnvironment(const LaunchConfig& config, const rendezvous::Assignment& assignment,
-                            const NodeBase& base, const AttemptLogs& logs) {
-  Environment result = base.environment;
-  result[env::kGroupRank] = absl::StrCat(assignment.group_rank);
-  result[env::kGroupWorldSize] = absl::StrCat(assignment.group_world_size);
-  result[env::kLocalWorldSize] = absl::StrCat(config.nproc_per_node);
-  result[env::kWorldSize] = absl::StrCat(assignment.world_size);
-  result[env::kRoleName] = config.role;
-  result[env::kRoleWorldSize] = absl::StrCat(assignment.role_world_size);
-  result[env::kMasterAddr] = assignment.master_addr;
-  result[env::kMasterPort] = absl::StrCat(assignment.master_port);
-  result[env::kRunId] = assignment.run_id;
-  // Those that are inherited are of another job, in whose worker this one was started.
-  result.erase(env::kRound);
-  result.erase(env::kRendezvousEndpoint);
-  if (!base.rendezvous.empty()) {
-    result[env::kRound] = absl::StrCat(assignment.round);
-    result[env::kRendezvousEndpoint] = base.rendezvous;
-  }
-  result[env::kRestartCount] = absl::StrCat(assignment.restart_count);
-  result[env::kMaxRestarts] = absl::StrCat(assignment.max_restarts);
-  result[env::kUseAgentStore] = assignment.agent_store ? "True" : "False";
-  result[env::kSignalsToHandle] = absl::StrJoin(
-      config.stop_signals, ",",
-      [](std::string* out, int signal) { absl::StrAppend(out, base::SignalName(signal)); });
-  if (!base.timer_file.empty()) result[env::kTimerFile] = base.timer_file;
-  if (!base.beat_socket.empty()) result[env::kBeatSocket] = base.beat_socket;
-  result.erase(env::kFlightLog);
-  if (!logs.flight_log.empty()) result[env::kFlightLog] = logs.flight_log;
-  return result;
-}
-
-// The names that LayOutRanks sets for each worker, and the one that the WorkerGroup adds to.
-constexpr const char* kOwnNames[] = {env::kRank,        env::kLocalRank,          env::kRoleRank,
-                                     env::kErrorFile,   env::kCudaVisibleDevices, env::kAgentId,
-                                     env::kFlightOffset};
-
-std::vector<std::string> ExpandMacros(const std::vector<std::string>& argv, int local_rank) {
-  const std::string digits = absl::StrCat(local_rank);
-  std::vector<std::string> result = argv;
-  for (std::size_t i = 1; i < result.size(); ++i) {
-    result[i] = absl::StrReplaceAll(result[i], {{"${local_rank}", digits}});
-  }
-  return result;
-}
-
-struct Way {
-  bool redirected = false;
-  bool teed = false;
-  // --prefix-lines.
-  bool prefixed = false;
-  // --local-ranks-filter names this rank, or none.
-  bool shown = true;
-};
-
-worker::OutputSpec Route(const Way& way, const std::string& file, const std::string& prefix,
-                         const std::vector<std::string>& filters,
-                         const std::string& filtered_file) {
-  worker::OutputSpec output;
-  if (way.redirected || way.teed) output.file = file;
-  // As with torchrun, what was to go to a file stays on the console where there are no logs.
-  output.to_console = way.shown && (way.teed || output.file.empty());
-  if (way.teed || way.prefixed) output.prefix = prefix;
-  if (!way.teed) return output;
-  if (!filters.empty() && !filtered_file.empty()) {
-    output.filters = filters;
-    output.filtered_file = filtered_file;
-  }
-  return output;
-}
-
-bool IsShown(const LaunchConfig& config, int local_rank) {
-  const std::vector<int>& filter = config.local_ranks_filter;
-  return filter.empty() || std::find(filter.begin(), filter.end(), local_rank) != filter.end();
-}
-
-// torchrun's default has no space behind the colon.
-constexpr char kDefaultTemplate[] = "[${role_name}${local_rank}]:";
-
-}  // namespace
 
 std::vector<worker::WorkerSpec> LayOutRanks(const LaunchConfig& config,
                                             const rendezvous::Assignment& assignment,

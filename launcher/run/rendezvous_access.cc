@@ -67,6 +67,23 @@ rendezvous::Endpoint ListenAt(const rendezvous::Endpoint& endpoint, const Endpoi
   return {"0.0.0.0", endpoint.port};
 }
 
+// Made of characters that names may have.
+std::string MakeNodeId(const std::string& host) {
+  std::string id = host.substr(0, 40);
+  for (char& c : id) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '-';
+  }
+  if (id.empty() || id.front() == '-') id = absl::StrCat("n", id);
+  return absl::StrCat(id, "-", getpid(), "-", base::RandomName(6));
+}
+
+// The watchdog's FIFO; empty when no watchdog is asked for, as with torchrun.
+std::string TimerFile(const Environment& own, const std::string& temp_dir) {
+  if (GetOr(own, "TORCHELASTIC_ENABLE_FILE_TIMER", "0") != "1") return "";
+  return GetOr(own, worker::env::kTimerFile,
+               absl::StrCat(temp_dir, "/watchdog_timer_", base::RandomName(12)));
+}
+
 }  // namespace
 
 std::string RendezvousEndpoint(const LaunchConfig& config) {
@@ -154,27 +171,6 @@ void RendezvousAccess::Close(const std::string& why, std::function<void()> close
   server_->Drain("its host is leaving",
                  [server = server_.get(), closed = std::move(closed)] { server->Stop(closed); });
 }
-
-namespace {
-
-// Made of characters that names may have.
-std::string MakeNodeId(const std::string& host) {
-  std::string id = host.substr(0, 40);
-  for (char& c : id) {
-    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '-';
-  }
-  if (id.empty() || id.front() == '-') id = absl::StrCat("n", id);
-  return absl::StrCat(id, "-", getpid(), "-", base::RandomName(6));
-}
-
-// The watchdog's FIFO; empty when no watchdog is asked for, as with torchrun.
-std::string TimerFile(const Environment& own, const std::string& temp_dir) {
-  if (GetOr(own, "TORCHELASTIC_ENABLE_FILE_TIMER", "0") != "1") return "";
-  return GetOr(own, worker::env::kTimerFile,
-               absl::StrCat(temp_dir, "/watchdog_timer_", base::RandomName(12)));
-}
-
-}  // namespace
 
 rendezvous::NodeInfo DescribeNode(const LaunchConfig& config, const Environment& base,
                                   const std::string& address) {

@@ -96,6 +96,30 @@ bool Same(const RunDevice& a, const RunDevice& b) {
   return a.uuid.empty() || b.uuid.empty() ? a.name == b.name : a.uuid == b.uuid;
 }
 
+// "GPU-8932f937" of "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6".
+std::string ShortName(const RunDevice& device) {
+  constexpr std::size_t kFirstBlock = 12;
+  const bool is_uuid =
+      absl::StartsWith(device.name, "GPU-") || absl::StartsWith(device.name, "MIG-");
+  return is_uuid ? device.name.substr(0, kFirstBlock) : device.name;
+}
+
+std::vector<std::string> MakeRow(const RunInfo& run, absl::TimeZone zone) {
+  const std::string devices = absl::StrJoin(
+      run.devices, ",",
+      [](std::string* out, const RunDevice& device) { absl::StrAppend(out, ShortName(device)); });
+  const absl::Time since = absl::FromUnixSeconds(run.since.time_since_epoch().count());
+  return {run.run_id,
+          absl::StrCat(run.pid),
+          run.node_rank < 0 ? "" : absl::StrCat(run.node_rank),
+          devices,
+          run.ranks,
+          std::string(ToString(run.state)),
+          absl::FormatTime("%Y-%m-%d %H:%M:%S", since, zone),
+          run.log_dir,
+          run.script};
+}
+
 }  // namespace
 
 absl::string_view ToString(RunState state) {
@@ -160,34 +184,6 @@ std::vector<std::string> DeviceConflicts(const std::vector<RunInfo>& runs,
   }
   return sentences;
 }
-
-namespace {
-
-// "GPU-8932f937" of "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6".
-std::string ShortName(const RunDevice& device) {
-  constexpr std::size_t kFirstBlock = 12;
-  const bool is_uuid =
-      absl::StartsWith(device.name, "GPU-") || absl::StartsWith(device.name, "MIG-");
-  return is_uuid ? device.name.substr(0, kFirstBlock) : device.name;
-}
-
-std::vector<std::string> MakeRow(const RunInfo& run, absl::TimeZone zone) {
-  const std::string devices = absl::StrJoin(
-      run.devices, ",",
-      [](std::string* out, const RunDevice& device) { absl::StrAppend(out, ShortName(device)); });
-  const absl::Time since = absl::FromUnixSeconds(run.since.time_since_epoch().count());
-  return {run.run_id,
-          absl::StrCat(run.pid),
-          run.node_rank < 0 ? "" : absl::StrCat(run.node_rank),
-          devices,
-          run.ranks,
-          std::string(ToString(run.state)),
-          absl::FormatTime("%Y-%m-%d %H:%M:%S", since, zone),
-          run.log_dir,
-          run.script};
-}
-
-}  // namespace
 
 std::string RunTable(const std::vector<RunInfo>& runs, absl::TimeZone zone) {
   std::vector<std::vector<std::string>> rows = {
