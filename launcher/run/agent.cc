@@ -49,14 +49,6 @@ void Agent::Run(std::function<void(const RunResult&)> finished) {
   core_.Begin();
 }
 
-void Agent::OnStopSignal(int signal) {
-  core_.OnSignal(signal);
-}
-
-void Agent::OnDrained(const std::string& why) {
-  core_.OnDrained(why);
-}
-
 void Agent::ExcludeChild(pid_t child) {
   if (workers_ != nullptr) workers_->ExcludeChild(child);
 }
@@ -82,18 +74,10 @@ rendezvous::Progress Agent::TakeProgress(bool all) {
   return progress_.Take(all, std::chrono::steady_clock::now());
 }
 
-void Agent::OnFirstBeat(int rank) {
-  TellWorker(AgentEventKind::kFirstBeat, rank, 0, "");
-}
-
 void Agent::OnHang(int rank, const std::string& what) {
   spdlog::warn("rank {} {}", rank, what);
   TellWorker(AgentEventKind::kHang, rank, 0, what);
   SetTrouble(rank, rendezvous::TroubleKind::kSilent, what);
-}
-
-void Agent::OnLife(int rank) {
-  EndTrouble(rank, rendezvous::TroubleKind::kSilent);
 }
 
 void Agent::OnOutputLost(int rank, const std::string& what) {
@@ -185,14 +169,6 @@ void Agent::OnBackInTouch(rendezvous::Duration outage) {
 void Agent::OnDeadline(std::optional<rendezvous::TimePoint> deadline) {
   core_.OnDeadline(deadline);
   if (workers_ != nullptr) workers_->SetDeadline(deadline);
-}
-
-void Agent::OnFenced(const std::string& why) {
-  core_.OnFenced(why);
-}
-
-void Agent::OnLost(const absl::Status& status) {
-  core_.OnLost(status);
 }
 
 void Agent::CheckHealth() {

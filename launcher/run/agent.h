@@ -77,9 +77,9 @@ class Agent final : public rendezvous::RendezvousClient::Listener, private Agent
   void Run(std::function<void(const RunResult&)> finished);
 
   // A signal that asks the run to end came to this process (see AgentCore::OnSignal).
-  void OnStopSignal(int signal);
+  void OnStopSignal(int signal) { core_.OnSignal(signal); }
   // See AgentCore::OnDrained.
-  void OnDrained(const std::string& why);
+  void OnDrained(const std::string& why) { core_.OnDrained(why); }
   // This program has started a child that is none of the workers' (WorkerGroup::ExcludeChild).
   void ExcludeChild(pid_t child);
   // A signal that does not concern the agent: it is passed on to every worker.
@@ -99,9 +99,9 @@ class Agent final : public rendezvous::RendezvousClient::Listener, private Agent
 
   // What the HangMonitor hears and finds.
   void OnBeat(const worker::Beat& beat);
-  void OnFirstBeat(int rank);
+  void OnFirstBeat(int rank) { TellWorker(AgentEventKind::kFirstBeat, rank, 0, ""); }
   void OnHang(int rank, const std::string& what);
-  void OnLife(int rank);
+  void OnLife(int rank) { EndTrouble(rank, rendezvous::TroubleKind::kSilent); }
   void OnEvidence(const worker::Evidence& evidence);
   // Tells the user and the event log in which operations the workers are, if they log them and one
   // is in one. Returns the sentence, or "".
@@ -119,8 +119,8 @@ class Agent final : public rendezvous::RendezvousClient::Listener, private Agent
   void OnOutOfTouch(const std::string& cause) override;
   void OnBackInTouch(rendezvous::Duration outage) override;
   void OnDeadline(std::optional<rendezvous::TimePoint> deadline) override;
-  void OnFenced(const std::string& why) override;
-  void OnLost(const absl::Status& status) override;
+  void OnFenced(const std::string& why) override { core_.OnFenced(why); }
+  void OnLost(const absl::Status& status) override { core_.OnLost(status); }
   std::uint64_t LogBytesLost() const override;
   std::optional<rendezvous::TimePoint> FailedAt() const override { return evidence_.failed_at(); }
   rendezvous::Progress TakeProgress(bool all) override;
