@@ -67,25 +67,12 @@ class LogSink final : public spdlog::sinks::sink {
   std::unique_ptr<spdlog::formatter> formatter_ = std::make_unique<spdlog::pattern_formatter>();
 };
 
-inline spdlog::level::level_enum ToSpdlog(LogLevel level) {
-  switch (level) {
-    case LogLevel::kDebug:
-      return spdlog::level::debug;
-    case LogLevel::kInfo:
-      return spdlog::level::info;
-    case LogLevel::kWarning:
-      return spdlog::level::warn;
-    case LogLevel::kError:
-      return spdlog::level::err;
-  }
-  return spdlog::level::warn;
-}
-
 // From now on the agent logs what is as grave as `level` to `console`.
 inline void SendLogTo(boost::asio::io_context& io, worker::Console& console, LogLevel level) {
   auto logger = std::make_shared<spdlog::logger>("muster", std::make_shared<LogSink>(io, console));
   logger->set_pattern(base::kLogPattern);
-  logger->set_level(ToSpdlog(level));
+  // The words are the same there.
+  logger->set_level(spdlog::level::from_str(WordFor(kLogLevels, level)));
   spdlog::set_default_logger(std::move(logger));
 }
 
