@@ -1,7 +1,6 @@
 #include "launcher/run/run_info.h"
 
 #include <algorithm>
-#include <array>
 #include <climits>
 #include <cstddef>
 #include <cstdint>
@@ -16,6 +15,7 @@
 #include "base/json.h"
 #include "base/safe_text.h"
 #include "base/text.h"
+#include "launcher/cli/launch_config.h"
 
 namespace muster::launcher {
 namespace {
@@ -23,8 +23,10 @@ namespace {
 using base::Json;
 
 constexpr char kTimeFormat[] = "%Y-%m-%dT%H:%M:%SZ";
-constexpr std::array kStates = {RunState::kWaiting, RunState::kRunning, RunState::kRestarting,
-                                RunState::kStopping};
+constexpr Word<RunState> kRunStates[] = {{"waiting", RunState::kWaiting},
+                                         {"running", RunState::kRunning},
+                                         {"restarting", RunState::kRestarting},
+                                         {"stopping", RunState::kStopping}};
 
 std::string Dump(const Json& json) {
   return base::JsonText(json, /*indent=*/2) + "\n";
@@ -76,8 +78,8 @@ RunInfo FromJson(const Json& json) {
   }
   info.ranks = json.value("ranks", info.ranks);
   const std::string state = json.value("state", "");
-  for (const RunState candidate : kStates) {
-    if (state == ToString(candidate)) info.state = candidate;
+  for (const Word<RunState>& known : kRunStates) {
+    if (state == known.word) info.state = known.value;
   }
   absl::Time since;
   std::string error;
@@ -123,17 +125,7 @@ std::vector<std::string> MakeRow(const RunInfo& run, absl::TimeZone zone) {
 }  // namespace
 
 absl::string_view ToString(RunState state) {
-  switch (state) {
-    case RunState::kWaiting:
-      return "waiting";
-    case RunState::kRunning:
-      return "running";
-    case RunState::kRestarting:
-      return "restarting";
-    case RunState::kStopping:
-      return "stopping";
-  }
-  return "unknown";
+  return WordFor(kRunStates, state);
 }
 
 std::string WriteRunInfo(const RunInfo& info) {
