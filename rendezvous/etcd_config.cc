@@ -14,7 +14,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/failure.h"
-#include "rendezvous/identity/certificate_check.h"
+#include "rendezvous/identity/site_certificates.h"
 #include "rendezvous/net/endpoint.h"
 
 namespace muster::rendezvous {
