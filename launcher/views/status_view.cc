@@ -7,7 +7,6 @@
 #include "base/json.h"
 #include "base/safe_text.h"
 #include "launcher/views/report.h"
-#include "rendezvous/pages/job_json.h"
 #include "rendezvous/pages/job_view.h"
 
 namespace muster::launcher {

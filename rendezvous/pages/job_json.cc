@@ -1,9 +1,10 @@
-#include "rendezvous/pages/job_json.h"
-
+// The job as docs/observing.md says.
 #include <chrono>
 #include <cmath>
 #include <cstddef>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "rendezvous/core/values/phrases.h"
 #include "rendezvous/pages/job_view.h"
@@ -21,12 +22,12 @@ double SecondsOnWire(Duration duration) {
 }
 
 // To the microsecond, as what has no more digits is read more easily.
-Json InSeconds(double seconds) {
+Json SecondsJson(double seconds) {
   return std::round(seconds * 1e6) / 1e6;
 }
 
-Json InSeconds(std::optional<double> seconds) {
-  return seconds ? InSeconds(*seconds) : Json(nullptr);
+Json SecondsJson(std::optional<double> seconds) {
+  return seconds ? SecondsJson(*seconds) : Json(nullptr);
 }
 
 // JSON has no number that is not finite; Protobuf writes these words, too.
@@ -42,7 +43,7 @@ Json ToJson(const RankSnapshot& rank) {
   Json phases = Json::array();
   for (const PhaseTime& phase : told.phases) {
     phases.push_back(
-        {{"name", phase.name}, {"seconds", InSeconds(phase.seconds)}, {"waits", phase.waits}});
+        {{"name", phase.name}, {"seconds", SecondsJson(phase.seconds)}, {"waits", phase.waits}});
   }
   Json straggler = nullptr;
   if (rank.straggling) {
@@ -53,8 +54,8 @@ Json ToJson(const RankSnapshot& rank) {
   return {{"rank", rank.rank},
           {"step", told.step ? Json(*told.step) : Json(nullptr)},
           {"beat_seconds_ago", SecondsOnWire(told.ago)},
-          {"step_seconds", InSeconds(told.step_seconds)},
-          {"own_seconds", InSeconds(OwnSeconds(told))},
+          {"step_seconds", SecondsJson(told.step_seconds)},
+          {"own_seconds", SecondsJson(OwnSeconds(told))},
           {"loss", LossJson(told.loss)},
           {"samples_per_second",
            told.samples_per_second ? Json(*told.samples_per_second) : Json(nullptr)},

@@ -7,7 +7,7 @@
 
 #include "base/durations.h"
 #include "rendezvous/fronts/daemon_loop.h"
-#include "rendezvous/pages/exposition.h"
+#include "rendezvous/pages/metrics.h"
 #include "rendezvous/server/server.h"
 
 namespace muster::rendezvous {

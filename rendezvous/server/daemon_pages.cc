@@ -14,12 +14,9 @@
 
 #include "base/json.h"
 #include "base/version.h"
-#include "rendezvous/pages/exposition.h"
-#include "rendezvous/pages/job_figures.h"
-#include "rendezvous/pages/job_json.h"
 #include "rendezvous/pages/job_view.h"
-#include "rendezvous/pages/log_page.h"
-#include "rendezvous/pages/page_access.h"
+#include "rendezvous/pages/metrics.h"
+#include "rendezvous/pages/page_answers.h"
 #include "rendezvous/server/daemon_figures.h"
 
 namespace muster::rendezvous {

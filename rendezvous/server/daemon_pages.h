@@ -17,8 +17,8 @@
 #include "rendezvous/net/credentials.h"
 #include "rendezvous/net/endpoint.h"
 #include "rendezvous/net/http_server.h"
-#include "rendezvous/pages/exposition.h"
-#include "rendezvous/pages/page_access.h"
+#include "rendezvous/pages/metrics.h"
+#include "rendezvous/pages/page_answers.h"
 #include "rendezvous/server/daemon_figures.h"
 #include "rendezvous/server/server.h"
 
@@ -31,9 +31,9 @@ namespace muster::rendezvous {
 //                            and must not be cut off because of one damaged journal
 //   GET /metrics             for Prometheus
 //   GET /                    a page, without a token; it shows what /api/v1/events sends
-//   GET /api/v1/jobs         an array of jobs (job_json.h)
+//   GET /api/v1/jobs         an array of jobs (job_view.h)
 //   GET /api/v1/jobs/RUN_ID  one of them, or 404
-//   GET /api/v1/jobs/RUN_ID/logs?rank=R  the last lines of a rank (log_page.h)
+//   GET /api/v1/jobs/RUN_ID/logs?rank=R  the last lines of a rank (page_answers.h)
 //   GET /api/v1/events       that array now, and again when something has changed (server-sent
 //                            events), at most four times a second and at least every ten seconds;
 //                            every second while ranks report steps, if it is short

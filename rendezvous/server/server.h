@@ -31,7 +31,7 @@
 #include "rendezvous/net/credentials.h"
 #include "rendezvous/net/endpoint.h"
 #include "rendezvous/net/shared_port.h"
-#include "rendezvous/pages/job_figures.h"
+#include "rendezvous/pages/metrics.h"
 #include "rendezvous/server/tenant_openings.h"
 #include "rendezvous/wire/liveness_probe.h"
 

@@ -9,7 +9,7 @@
 
 #include "base/json.h"
 #include "rendezvous/identity/token.h"
-#include "rendezvous/pages/job_json.h"
+#include "rendezvous/pages/job_view.h"
 #include "test/rendezvous/pages/description.h"
 #include "test/rendezvous/pages/pages_fixture.h"
 

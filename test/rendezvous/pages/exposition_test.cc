@@ -1,5 +1,5 @@
 // Metrics as Prometheus reads them.
-#include "rendezvous/pages/exposition.h"
+#include "rendezvous/pages/metrics.h"
 
 #include <gtest/gtest.h>
 

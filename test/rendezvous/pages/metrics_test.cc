@@ -18,7 +18,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "base/json.h"
-#include "rendezvous/pages/job_figures.h"
+#include "rendezvous/pages/metrics.h"
 #include "rendezvous/server/daemon_pages.h"
 #include "test/rendezvous/support/join_request.h"
 

@@ -1,5 +1,5 @@
 // What Prometheus is told of ranks, and of how many.
-#include "rendezvous/pages/job_figures.h"
+#include "rendezvous/pages/metrics.h"
 
 #include <cmath>
 #include <string>
