@@ -6,7 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "rendezvous/etcd/etcd_client.h"
+#include "rendezvous/etcd/etcd.h"
 
 namespace muster::rendezvous {
 

@@ -5,10 +5,13 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
 #include <vector>
+
+#include <boost/asio/io_context.hpp>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -194,5 +197,12 @@ struct EtcdOptions {
   // time, and a login up to 64 times.
   std::chrono::milliseconds patience = std::chrono::seconds(1);
 };
+
+// An etcd over gRPC.
+
+// Asks one member after the other, beginning with the one that answered last. `trouble` hears why
+// there is no answer, once a minute until there is one again. `io` must outlive it.
+std::unique_ptr<Etcd> ConnectToEtcd(boost::asio::io_context& io, EtcdOptions options,
+                                    std::function<void(const std::string& why)> trouble);
 
 }  // namespace muster::rendezvous::etcd

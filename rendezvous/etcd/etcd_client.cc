@@ -1,4 +1,4 @@
-#include "rendezvous/etcd/etcd_client.h"
+#include "rendezvous/etcd/etcd.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -10,8 +10,11 @@
 #include <utility>
 #include <vector>
 
+#include <boost/asio/io_context.hpp>
+
 #include "absl/status/status.h"
 
+#include "base/async/timer.h"
 #include "base/lifetime.h"
 #include "rendezvous/etcd/election.h"
 #include "rendezvous/etcd/etcd.h"
@@ -142,6 +145,20 @@ class Candidate {
   std::optional<Election::TimePoint> armed_for_;
   const std::unique_ptr<Alarm> alarm_;
   const base::Lifetime lifetime_;
+};
+
+// This machine's clock that goes on while the machine sleeps, and a timer of the loop.
+
+// Lives on the loop's thread; `io` must outlive it.
+class BootTimeAlarm final : public Alarm {
+ public:
+  explicit BootTimeAlarm(boost::asio::io_context& io) : timer_(io) {}
+
+  Election::TimePoint Now() const override;
+  void Set(std::optional<Election::TimePoint> time, std::function<void()> ring) override;
+
+ private:
+  base::Timer timer_;
 };
 
 }  // namespace muster::rendezvous::etcd

@@ -1,5 +1,5 @@
 // Calls to a real etcd, and to one that is slow.
-#include "rendezvous/etcd/etcd_client.h"
+#include "rendezvous/etcd/etcd.h"
 
 #include <atomic>
 #include <chrono>

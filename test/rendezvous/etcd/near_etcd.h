@@ -113,7 +113,7 @@ class NearEtcd final : public etcd::Etcd {
     std::function<void(absl::Status)> ended;
   };
 
-  // As etcd_client.h has it.
+  // As etcd.h has it.
   static constexpr Duration kPatience = std::chrono::seconds(1);
 
   // Asks over the link; `done` is called with the answer, or with DeadlineExceeded.
