@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "rendezvous/core/values/limits.h"
-#include "rendezvous/fronts/journal_writer.h"
+#include "rendezvous/fronts/daemon_loop.h"
 #include "third_party/system/asio_wait.h"
 
 namespace muster::rendezvous {

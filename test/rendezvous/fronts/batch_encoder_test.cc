@@ -1,5 +1,5 @@
 // A small batch is encoded at once; a job with hundreds of nodes on another thread.
-#include "rendezvous/fronts/journal_writer.h"
+#include "rendezvous/fronts/daemon_loop.h"
 
 #include <optional>
 #include <utility>
