@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
+#include <functional>
 #include <memory>
 #include <utility>
+#include <variant>
+#include <vector>
 
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/ip/host_name.hpp>
@@ -18,6 +22,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 
+#include "base/async/timer.h"
+#include "base/lifetime.h"
 #include "base/safe_text.h"
 #include "rendezvous/core/values/phrases.h"
 #include "rendezvous/identity/token.h"
@@ -105,17 +111,86 @@ namespace {
 constexpr int kUsualTail = 100;
 constexpr int kMostTail = 1000;
 
+// Less than an HTTP connection waits.
+constexpr std::chrono::seconds kExcerptPatience(4);
+
+// Reads the last lines of a rank, for who asks once: what `request` asks for, which must not be to
+// be followed, to its end, to kMostBytes, or for kExcerptPatience. Lives on the loop's thread; `io`
+// and `logs` must outlive it. Nothing is called any more once it is destroyed.
+class LogExcerpt {
+ public:
+  static constexpr std::size_t kMostBytes = 256 * 1024;
+
+  struct Result {
+    // Why nothing could be read at all; OK also where something is missing, as `notices` say then.
+    absl::Status status;
+    std::optional<RoundNumber> round{};
+    std::string text{};
+    std::vector<std::string> notices{};
+  };
+
+  // `done` is called once, from the loop; it may destroy this.
+  LogExcerpt(boost::asio::io_context& io, LogExchange& logs, LogRequest request,
+             std::function<void(Result)> done)
+      : io_(io), logs_(logs), done_(std::move(done)), limit_(io) {
+    limit_.After(kExcerptPatience, [this] {
+      result_.notices.push_back("some output did not arrive in time");
+      End(absl::OkStatus());
+    });
+    reader_ = logs_.OpenReader(std::move(request),
+                               {.on_part = [this](const LogPart& part) { Take(part); },
+                                .on_end = [this](const absl::Status& status) { End(status); }});
+  }
+  // No effect when it has ended.
+  ~LogExcerpt() { logs_.CloseReader(reader_); }
+  LogExcerpt(const LogExcerpt&) = delete;
+  LogExcerpt& operator=(const LogExcerpt&) = delete;
+
+ private:
+  void Take(const LogPart& part) {
+    if (const auto* text = std::get_if<LogText>(&part)) result_.text += text->bytes;
+    if (const auto* notice = std::get_if<LogNotice>(&part)) {
+      result_.notices.push_back(notice->sentence);
+    }
+    if (const auto* round = std::get_if<LogRound>(&part)) result_.round = round->round;
+    // From the loop: the reader may not have its number yet.
+    boost::asio::post(io_, lifetime_.Guard([this] {
+      if (over_) return;
+      if (result_.text.size() < kMostBytes) return logs_.Took(reader_);
+      result_.notices.push_back("more output is not shown");
+      End(absl::OkStatus());
+    }));
+  }
+
+  void End(const absl::Status& status) {
+    if (std::exchange(over_, true)) return;
+    limit_.Cancel();
+    // What is missing was told.
+    if (!absl::IsDataLoss(status)) result_.status = status;
+    boost::asio::post(io_, lifetime_.Guard([this] {
+      logs_.CloseReader(reader_);
+      const auto done = std::move(done_);
+      done(std::move(result_));
+    }));
+  }
+
+  boost::asio::io_context& io_;
+  LogExchange& logs_;
+  std::function<void(Result)> done_;
+  Result result_;
+  bool over_ = false;
+  LogReaderId reader_ = 0;
+  base::Timer limit_;
+  const base::Lifetime lifetime_;
+};
+
 HttpAnswer LogAnswer(int status, const base::Json& json) {
-  return {.status = status,
-          .type = "application/json",
-          .body = base::JsonText(json, /*indent=*/2) + "\n",
-          .headers = {{"Cache-Control", "no-store"}, {"X-Content-Type-Options", "nosniff"}}};
+  return ShownAnswer("application/json", base::JsonText(json, /*indent=*/2) + "\n", status);
 }
 
+// Of an error.
 int StatusOf(absl::StatusCode code) {
   switch (code) {
-    case absl::StatusCode::kOk:
-      return 200;
     case absl::StatusCode::kInvalidArgument:
       return 400;
     case absl::StatusCode::kNotFound:
@@ -174,59 +249,6 @@ HttpAnswer AnswerWithLog(boost::asio::io_context& io, LogExchange& logs, LogRequ
         [reply = std::move(reply)](const LogExcerpt::Result& result) { reply(AnswerOf(result)); });
   };
   return answer;
-}
-
-namespace {
-
-// Less than an HTTP connection waits.
-constexpr std::chrono::seconds kExcerptPatience(4);
-
-}  // namespace
-
-LogExcerpt::LogExcerpt(boost::asio::io_context& io, LogExchange& logs, LogRequest request,
-                       std::function<void(Result)> done)
-    : io_(io), logs_(logs), done_(std::move(done)), limit_(io) {
-  limit_.expires_after(kExcerptPatience);
-  limit_.async_wait(lifetime_.Guard([this](const boost::system::error_code& error) {
-    if (error) return;
-    result_.notices.push_back("some output did not arrive in time");
-    End(absl::OkStatus());
-  }));
-  reader_ = logs_.OpenReader(std::move(request),
-                             {.on_part = [this](const LogPart& part) { Take(part); },
-                              .on_end = [this](const absl::Status& status) { End(status); }});
-}
-
-LogExcerpt::~LogExcerpt() {
-  // No effect when it has ended.
-  logs_.CloseReader(reader_);
-}
-
-void LogExcerpt::Take(const LogPart& part) {
-  if (const auto* text = std::get_if<LogText>(&part)) result_.text += text->bytes;
-  if (const auto* notice = std::get_if<LogNotice>(&part)) {
-    result_.notices.push_back(notice->sentence);
-  }
-  if (const auto* round = std::get_if<LogRound>(&part)) result_.round = round->round;
-  // From the loop: the reader may not have its number yet.
-  boost::asio::post(io_, lifetime_.Guard([this] {
-    if (over_) return;
-    if (result_.text.size() < kMostBytes) return logs_.Took(reader_);
-    result_.notices.push_back("more output is not shown");
-    End(absl::OkStatus());
-  }));
-}
-
-void LogExcerpt::End(const absl::Status& status) {
-  if (std::exchange(over_, true)) return;
-  limit_.cancel();
-  // What is missing was told.
-  if (!absl::IsDataLoss(status)) result_.status = status;
-  boost::asio::post(io_, lifetime_.Guard([this] {
-    logs_.CloseReader(reader_);
-    const auto done = std::move(done_);
-    done(std::move(result_));
-  }));
 }
 
 }  // namespace muster::rendezvous

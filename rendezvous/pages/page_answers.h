@@ -2,21 +2,15 @@
 #pragma once
 
 #include <chrono>
-#include <cstddef>
-#include <functional>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
 #include "base/json.h"
-#include "base/lifetime.h"
 #include "rendezvous/core/values/log_request.h"
 #include "rendezvous/fronts/permissions.h"
 #include "rendezvous/fronts/subscriptions.h"
@@ -76,43 +70,5 @@ absl::StatusOr<LogRequest> ParseLogQuery(const std::string& run_id, absl::string
 // where `text` is what there is of the rank's stdout and then of its stderr, at most 256 KiB, as
 // UTF-8 without control characters; or with {"error": "..."}. `io` and `logs` must outlive it.
 HttpAnswer AnswerWithLog(boost::asio::io_context& io, LogExchange& logs, LogRequest request);
-
-// The last lines of a rank, for who asks once.
-
-// Reads what `request` asks for, which must not be to be followed, to its end, to kMostBytes, or
-// for four seconds. Lives on the loop's thread; `io` and `logs` must outlive it. Nothing is called
-// any more once it is destroyed.
-class LogExcerpt {
- public:
-  static constexpr std::size_t kMostBytes = 256 * 1024;
-
-  struct Result {
-    // Why nothing could be read at all; OK also where something is missing, as `notices` say then.
-    absl::Status status;
-    std::optional<RoundNumber> round{};
-    std::string text{};
-    std::vector<std::string> notices{};
-  };
-
-  // `done` is called once, from the loop; it may destroy this.
-  LogExcerpt(boost::asio::io_context& io, LogExchange& logs, LogRequest request,
-             std::function<void(Result)> done);
-  ~LogExcerpt();
-  LogExcerpt(const LogExcerpt&) = delete;
-  LogExcerpt& operator=(const LogExcerpt&) = delete;
-
- private:
-  void Take(const LogPart& part);
-  void End(const absl::Status& status);
-
-  boost::asio::io_context& io_;
-  LogExchange& logs_;
-  std::function<void(Result)> done_;
-  Result result_;
-  bool over_ = false;
-  LogReaderId reader_ = 0;
-  boost::asio::steady_timer limit_;
-  const base::Lifetime lifetime_;
-};
 
 }  // namespace muster::rendezvous
