@@ -1,6 +1,7 @@
 #include "rendezvous/net/credentials.h"
 
 #include <algorithm>
+#include <list>
 #include <optional>
 #include <utility>
 #include <variant>
@@ -10,6 +11,7 @@
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/security/server_credentials.h>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -103,6 +105,112 @@ class RenewingServerCredentials final : public PortCredentials {
   Renew renew_ ABSL_GUARDED_BY(mutex_);
 };
 
+// Long before an issued certificate expires.
+constexpr absl::Duration kRenewAfter = absl::Hours(1);
+
+// One more port, for clients with another token than the first: a former one, or a metrics token.
+constexpr std::size_t kFewPorts = 2;
+
+// Tenants may be added while the daemon runs, and change their tokens.
+std::size_t PortsFor(const TokenKeys& keys) {
+  constexpr std::size_t kLeast = 32;
+  return std::clamp<std::size_t>(keys.size(), kLeast, limits::kTlsContexts.most);
+}
+
+// Chooses the TLS context for a connection, where each token has its own.
+//
+// gRPC creates a TLS context for each identity that a server's port presents. Each context holds,
+// freshly parsed, the certificates of all authorities accepted there: with the tokens of many
+// tenants on one port that is quadratic, and all of it again when one token changes. So a server
+// has many ports here, none of which listens (grpc_server.h); each presents one token's identity
+// and accepts only that token's authority. The client names the authority it wants before TLS
+// begins (RFC 6066, 3). Changing what a port presents costs a millisecond at the next connection to
+// it; established connections and other ports are not affected.
+//
+// An authority keeps its port as long as there are enough; then the least recently used port is
+// reassigned. Port 0 serves clients that name no known authority: it presents the only user's
+// identity or, where there are tenants, one that belongs to none, so that a stranger's handshake
+// fails at both ends.
+//
+// Methods may be called by one thread at a time, and may wait for a disk.
+class TlsContexts {
+ public:
+  explicit TlsContexts(Keyring keyring)
+      : keyring_(std::move(keyring)),
+        nobody_(Token::Random()),
+        keys_(keyring_.Now()),
+        many_(!keys_->empty() && !keys_->front().tenant.empty()),
+        ports_(many_ ? PortsFor(*keys_) : kFewPorts) {
+    for (std::size_t port = 1; port < ports_.size(); ++port) {
+      ports_[port].turn = turns_.insert(turns_.end(), port);
+    }
+    if (!many_) return;
+    std::size_t port = 1;
+    for (const Key& key : *keys_) {
+      if (port < ports_.size() && !key.metrics) Give(port++, key);
+    }
+  }
+
+  // Chosen by the number of tenants at the start.
+  std::size_t ports() const { return ports_.size(); }
+
+  // The port for a connection whose client asks for this name. Reads changed tokens again.
+  std::size_t PortFor(absl::string_view name) {
+    const Key* key = keys_->Named(name);
+    keys_ = key != nullptr ? keyring_.NowOf(key->tenant) : keyring_.Now();
+    key = keys_->Named(name);
+    if (key == nullptr || (!many_ && key == &keys_->front())) return 0;
+    const auto found = by_name_.find(name);
+    const std::size_t port = found == by_name_.end() ? turns_.front() : found->second;
+    if (found == by_name_.end()) Give(port, *key);
+    turns_.splice(turns_.end(), turns_, ports_[port].turn);
+    return port;
+  }
+
+  // What the port presents from now on; nullopt: unchanged. Certificates are renewed long before
+  // they expire.
+  std::optional<Identity> Renew(std::size_t port, absl::Time now) {
+    Port& at = ports_[port];
+    const Authority& authority = AuthorityOf(port);
+    // Also renews after the clock was set back.
+    if (at.shown == authority.name() && absl::AbsDuration(now - at.issued) < kRenewAfter) {
+      return std::nullopt;
+    }
+    at.shown = authority.name();
+    at.issued = now;
+    return authority.Issue(Role::kDaemon, now);
+  }
+
+ private:
+  struct Port {
+    std::optional<Authority> authority;  // none: that of port 0
+    std::list<std::size_t>::iterator turn;
+    // The authority presented, and since when.
+    std::string shown;
+    absl::Time issued = absl::InfinitePast();
+  };
+
+  const Authority& AuthorityOf(std::size_t port) const {
+    if (ports_[port].authority) return *ports_[port].authority;
+    return many_ || keys_->empty() ? nobody_ : keys_->front().authority;
+  }
+
+  void Give(std::size_t port, const Key& key) {
+    std::optional<Authority>& authority = ports_[port].authority;
+    if (authority) by_name_.erase(authority->name());
+    authority = key.authority;
+    by_name_[authority->name()] = port;
+  }
+
+  const Keyring keyring_;
+  const Authority nobody_;
+  Keys keys_;
+  const bool many_;  // there are tenants
+  std::vector<Port> ports_;
+  std::list<std::size_t> turns_;  // all but port 0, least recently used first
+  absl::flat_hash_map<std::string, std::size_t> by_name_;
+};
+
 }  // namespace
 
 struct Credentials::Source {
@@ -194,74 +302,6 @@ Keys Credentials::RereadKeys() const {
 Keys Credentials::RereadKeysOf(const std::string& tenant) const {
   if (proof() != Proof::kToken) return nullptr;
   return std::get<Keyring>(source_->from).NowOf(tenant);
-}
-
-namespace {
-
-// Long before an issued certificate expires.
-constexpr absl::Duration kRenewAfter = absl::Hours(1);
-
-// One more port, for clients with another token than the first: a former one, or a metrics token.
-constexpr std::size_t kFewPorts = 2;
-
-// Tenants may be added while the daemon runs, and change their tokens.
-std::size_t PortsFor(const TokenKeys& keys) {
-  constexpr std::size_t kLeast = 32;
-  return std::clamp<std::size_t>(keys.size(), kLeast, limits::kTlsContexts.most);
-}
-
-}  // namespace
-
-TlsContexts::TlsContexts(Keyring keyring)
-    : keyring_(std::move(keyring)),
-      nobody_(Token::Random()),
-      keys_(keyring_.Now()),
-      many_(!keys_->empty() && !keys_->front().tenant.empty()),
-      ports_(many_ ? PortsFor(*keys_) : kFewPorts) {
-  for (std::size_t port = 1; port < ports_.size(); ++port) {
-    ports_[port].turn = turns_.insert(turns_.end(), port);
-  }
-  if (!many_) return;
-  std::size_t port = 1;
-  for (const Key& key : *keys_) {
-    if (port < ports_.size() && !key.metrics) Give(port++, key);
-  }
-}
-
-std::size_t TlsContexts::PortFor(absl::string_view name) {
-  const Key* key = keys_->Named(name);
-  keys_ = key != nullptr ? keyring_.NowOf(key->tenant) : keyring_.Now();
-  key = keys_->Named(name);
-  if (key == nullptr || (!many_ && key == &keys_->front())) return 0;
-  const auto found = by_name_.find(name);
-  const std::size_t port = found == by_name_.end() ? turns_.front() : found->second;
-  if (found == by_name_.end()) Give(port, *key);
-  turns_.splice(turns_.end(), turns_, ports_[port].turn);
-  return port;
-}
-
-void TlsContexts::Give(std::size_t port, const Key& key) {
-  std::optional<Authority>& authority = ports_[port].authority;
-  if (authority) by_name_.erase(authority->name());
-  authority = key.authority;
-  by_name_[authority->name()] = port;
-}
-
-const Authority& TlsContexts::AuthorityOf(std::size_t port) const {
-  if (ports_[port].authority) return *ports_[port].authority;
-  return many_ || keys_->empty() ? nobody_ : keys_->front().authority;
-}
-
-std::optional<Identity> TlsContexts::Renew(std::size_t port, absl::Time now) {
-  Port& at = ports_[port];
-  const Authority& authority = AuthorityOf(port);
-  // Also renews after the clock was set back.
-  if (at.shown == authority.name() && absl::AbsDuration(now - at.issued) < kRenewAfter) {
-    return std::nullopt;
-  }
-  at.shown = authority.name();
-  at.issued = now;
-  return authority.Issue(Role::kDaemon, now);
 }
 
 }  // namespace muster::rendezvous

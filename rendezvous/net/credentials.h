@@ -4,17 +4,12 @@
 
 #include <cstddef>
 #include <functional>
-#include <list>
 #include <memory>
-#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "absl/time/time.h"
 
 #include "rendezvous/identity/authority.h"
 #include "rendezvous/identity/keyring.h"
@@ -91,57 +86,6 @@ class Credentials {
   Credentials() = default;
 
   std::shared_ptr<const Source> source_;
-};
-
-// Chooses the TLS context for a connection, where each token has its own.
-
-// gRPC creates a TLS context for each identity that a server's port presents. Each context holds,
-// freshly parsed, the certificates of all authorities accepted there: with the tokens of many
-// tenants on one port that is quadratic, and all of it again when one token changes. So a server
-// has many ports here, none of which listens (grpc_server.h); each presents one token's identity
-// and accepts only that token's authority. The client names the authority it wants before TLS
-// begins (RFC 6066, 3). Changing what a port presents costs a millisecond at the next connection to
-// it; established connections and other ports are not affected.
-//
-// An authority keeps its port as long as there are enough; then the least recently used port is
-// reassigned. Port 0 serves clients that name no known authority: it presents the only user's
-// identity or, where there are tenants, one that belongs to none, so that a stranger's handshake
-// fails at both ends.
-//
-// Methods may be called by one thread at a time, and may wait for a disk.
-class TlsContexts {
- public:
-  explicit TlsContexts(Keyring keyring);
-
-  // Chosen by the number of tenants at the start.
-  std::size_t ports() const { return ports_.size(); }
-
-  // The port for a connection whose client asks for this name. Reads changed tokens again.
-  std::size_t PortFor(absl::string_view name);
-
-  // What the port presents from now on; nullopt: unchanged. Certificates are renewed long before
-  // they expire.
-  std::optional<Identity> Renew(std::size_t port, absl::Time now);
-
- private:
-  struct Port {
-    std::optional<Authority> authority;  // none: that of port 0
-    std::list<std::size_t>::iterator turn;
-    // The authority presented, and since when.
-    std::string shown;
-    absl::Time issued = absl::InfinitePast();
-  };
-
-  const Authority& AuthorityOf(std::size_t port) const;
-  void Give(std::size_t port, const Key& key);
-
-  const Keyring keyring_;
-  const Authority nobody_;
-  Keys keys_;
-  const bool many_;  // there are tenants
-  std::vector<Port> ports_;
-  std::list<std::size_t> turns_;  // all but port 0, least recently used first
-  absl::flat_hash_map<std::string, std::size_t> by_name_;
 };
 
 }  // namespace muster::rendezvous
