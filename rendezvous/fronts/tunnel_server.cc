@@ -3,14 +3,19 @@
 #include <sys/resource.h>
 
 #include <chrono>
+#include <optional>
+#include <set>
+#include <string>
 #include <string_view>
 #include <utility>
 
 #include <grpcpp/server_context.h>
 #include <boost/asio/post.hpp>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 
+#include "proto/tunnel.pb.h"
 #include "rendezvous/core/values/limits.h"
 #include "rendezvous/core/values/phrases.h"
 #include "rendezvous/fronts/loop_stream.h"
@@ -24,133 +29,6 @@
 namespace muster::rendezvous {
 namespace {
 
-// Those that have ended are counted until gRPC has freed them.
-constexpr std::uint64_t kCallsOfConnection = 2 * limits::kTunnelStreams.most;
-
-}  // namespace
-
-// In the order in which they depend on one another.
-struct TunnelServer::Parts {
-  Parts(boost::asio::io_context& io, const Credentials& credentials)
-      : authenticator(credentials),
-        router(io, {.access = [this](Rpc rpc, const grpc::CallbackServerContext& call)
-                        -> absl::StatusOr<DaemonLoop*> {
-                      if (port != nullptr && port->awaits_calls()) {
-                        port->Called(ParsePeer(call.peer()));
-                      }
-                      const absl::Status allowed = authenticator.Admit(rpc, call).status();
-                      if (!allowed.ok()) return allowed;
-                      return nullptr;  // there is no job here
-                    },
-                    .calls = {.of_connection = kCallsOfConnection,
-                              .refused_of_connection = limits::kRefusedOfConnection.most,
-                              .of_tenant = 2 * limits::kTunnelStreamsInAll.most,
-                              .of_all = 2 * limits::kTunnelStreamsInAll.most},
-                    .on_refused =
-                        [this](const Peer& peer, std::uint64_t refused) {
-                          authenticator.TooManyCalls(peer.address, refused);
-                        },
-                    .drop =
-                        [this](const Peer& peer) {
-                          if (port != nullptr) port->Drop(peer);
-                        }}),
-        front(
-            io, router,
-            {.hold = [this](const grpc::CallbackServerContext& call) -> std::shared_ptr<void> {
-               return port != nullptr ? port->Attend(ParsePeer(call.peer())) : nullptr;
-             },
-             .complain = [this](const grpc::CallbackServerContext& call,
-                                const std::string& what) { authenticator.Complain(call, what); }}) {
-  }
-
-  Authenticator authenticator;
-  RpcRouter router;
-  TunnelFront front;
-  std::unique_ptr<GrpcServer> grpc;
-  std::unique_ptr<SharedPort> port;                 // during a round
-  std::vector<std::function<void()>> when_stopped;  // not empty once Stop was called
-};
-
-TunnelServer::TunnelServer(boost::asio::io_context& io, Credentials credentials)
-    : io_(io), credentials_(std::move(credentials)) {}
-
-TunnelServer::~TunnelServer() {
-  if (parts_ == nullptr) return;
-  bool stopped = false;
-  Stop([&stopped] { stopped = true; });
-  io_.restart();
-  while (!stopped && io_.run_one() > 0) {
-  }
-}
-
-absl::Status TunnelServer::BeginRound(TunnelRound round,
-                                      std::vector<boost::asio::ip::tcp::acceptor> sockets,
-                                      const boost::asio::ip::tcp::endpoint& store) {
-  EndRound();
-  if (parts_ == nullptr) {
-    auto parts = std::make_unique<Parts>(io_, credentials_);
-    auto grpc = GrpcServer::Start(io_, credentials_, parts->router.gate(), parts->router,
-                                  {.streams = limits::kTunnelStreams.most});
-    if (!grpc.ok()) return grpc.status();
-    parts->grpc = *std::move(grpc);
-    parts_ = std::move(parts);
-  }
-  parts_->front.BeginRound(std::move(round), store);
-  parts_->port = std::make_unique<SharedPort>(
-      io_, std::move(sockets),
-      [grpc = parts_->grpc.get()](SharedPort::Socket connection) {
-        grpc->Take(std::move(connection));
-      },
-      // Nobody's death is told here.
-      [](SharedPort::Socket) {},
-      SharedPortOptions{
-          .secure = credentials_.secure(),
-          .on_failed = [authenticator = &parts_->authenticator](
-                           const std::string& address) { authenticator->TurnedAway(address); },
-          .take_calls = [gate = parts_->router.gate()] { return gate->TakeShown(); },
-          .calls_of_connection = kCallsOfConnection,
-          .on_hidden_calls =
-              [authenticator = &parts_->authenticator](const std::string& address,
-                                                       std::uint64_t calls) {
-                authenticator->HiddenCalls(address, calls);
-              },
-          .host_silence =
-              std::chrono::seconds(static_cast<int>(limits::kTunnelSilentSeconds.most))});
-  return absl::OkStatus();
-}
-
-void TunnelServer::EndRound() {
-  if (parts_ == nullptr) return;
-  parts_->port.reset();
-  parts_->front.EndRound();
-}
-
-void TunnelServer::Stop(std::function<void()> stopped) {
-  if (parts_ == nullptr) {
-    boost::asio::post(io_, std::move(stopped));
-    return;
-  }
-  parts_->when_stopped.push_back(std::move(stopped));
-  if (parts_->when_stopped.size() > 1) return;
-  EndRound();
-  parts_->grpc->Stop([this] {
-    const std::vector<std::function<void()>> when_stopped = std::move(parts_->when_stopped);
-    parts_.reset();
-    // One of them may destroy this server.
-    for (const std::function<void()>& stopped : when_stopped) stopped();
-  });
-}
-
-std::size_t TunnelServer::streams() const {
-  return parts_ == nullptr ? 0 : parts_->front.streams();
-}
-
-std::uint64_t TunnelServer::refused() const {
-  return parts_ == nullptr ? 0 : parts_->authenticator.refused();
-}
-
-namespace {
-
 using boost::asio::ip::tcp;
 
 // Descriptors that are left for files, workers and what gRPC opens itself.
@@ -161,7 +39,47 @@ std::string NameOf(const TunnelRound& round) {
                       OneLine(round.run_id, kMaxNameLength), "'");
 }
 
-}  // namespace
+// The gRPC face of a tunnel: proto/tunnel.proto's service in front of the workers' store.
+//
+// Relays each stream to a connection of its own to the store, which is on this machine. Lives on
+// the loop's thread. `io` and the router must outlive the front, and the front the grpc::Server
+// that the router is registered with.
+class TunnelFront final {
+ public:
+  // What the front asks its server, on the loop and while the call is open.
+  struct Gate {
+    // Returns something to hold while the call is under way.
+    std::function<std::shared_ptr<void>(const grpc::CallbackServerContext&)> hold;
+    // A caller was refused for another reason: "asks for ...".
+    std::function<void(const grpc::CallbackServerContext&, const std::string& what)> complain;
+  };
+
+  TunnelFront(boost::asio::io_context& io, RpcRouter& router, Gate gate);
+  ~TunnelFront();
+  TunnelFront(const TunnelFront&) = delete;
+  TunnelFront& operator=(const TunnelFront&) = delete;
+
+  // From now on carries connections for this round, to the store at `store`.
+  void BeginRound(TunnelRound round, const boost::asio::ip::tcp::endpoint& store);
+  // Cuts all streams; whoever comes until the next round is refused.
+  void EndRound();
+
+  std::size_t streams() const { return streams_.size(); }
+
+ private:
+  class Stream;
+
+  // A connection to the store for a stream that begins with this, not connected yet.
+  absl::StatusOr<boost::asio::ip::tcp::socket> Admit(const tunnel::v1::Open& open) const;
+
+  boost::asio::io_context& io_;
+  RpcRouter& router_;
+  const Gate gate_;
+  std::optional<TunnelRound> round_;
+  boost::asio::ip::tcp::endpoint store_;
+  std::set<Stream*> streams_;
+  std::vector<char> buffer_;
+};
 
 // One worker's connection.
 class TunnelFront::Stream final : public LoopStream<tunnel::v1::Chunk>, private ByteStream {
@@ -304,6 +222,131 @@ absl::StatusOr<tcp::socket> TunnelFront::Admit(const tunnel::v1::Open& open) con
                      limit.rlim_cur, "); raise `ulimit -n` on the node with group rank 0"));
   }
   return store;
+}
+
+// Those that have ended are counted until gRPC has freed them.
+constexpr std::uint64_t kCallsOfConnection = 2 * limits::kTunnelStreams.most;
+
+}  // namespace
+
+// In the order in which they depend on one another.
+struct TunnelServer::Parts {
+  Parts(boost::asio::io_context& io, const Credentials& credentials)
+      : authenticator(credentials),
+        router(io, {.access = [this](Rpc rpc, const grpc::CallbackServerContext& call)
+                        -> absl::StatusOr<DaemonLoop*> {
+                      if (port != nullptr && port->awaits_calls()) {
+                        port->Called(ParsePeer(call.peer()));
+                      }
+                      const absl::Status allowed = authenticator.Admit(rpc, call).status();
+                      if (!allowed.ok()) return allowed;
+                      return nullptr;  // there is no job here
+                    },
+                    .calls = {.of_connection = kCallsOfConnection,
+                              .refused_of_connection = limits::kRefusedOfConnection.most,
+                              .of_tenant = 2 * limits::kTunnelStreamsInAll.most,
+                              .of_all = 2 * limits::kTunnelStreamsInAll.most},
+                    .on_refused =
+                        [this](const Peer& peer, std::uint64_t refused) {
+                          authenticator.TooManyCalls(peer.address, refused);
+                        },
+                    .drop =
+                        [this](const Peer& peer) {
+                          if (port != nullptr) port->Drop(peer);
+                        }}),
+        front(
+            io, router,
+            {.hold = [this](const grpc::CallbackServerContext& call) -> std::shared_ptr<void> {
+               return port != nullptr ? port->Attend(ParsePeer(call.peer())) : nullptr;
+             },
+             .complain = [this](const grpc::CallbackServerContext& call,
+                                const std::string& what) { authenticator.Complain(call, what); }}) {
+  }
+
+  Authenticator authenticator;
+  RpcRouter router;
+  TunnelFront front;
+  std::unique_ptr<GrpcServer> grpc;
+  std::unique_ptr<SharedPort> port;                 // during a round
+  std::vector<std::function<void()>> when_stopped;  // not empty once Stop was called
+};
+
+TunnelServer::TunnelServer(boost::asio::io_context& io, Credentials credentials)
+    : io_(io), credentials_(std::move(credentials)) {}
+
+TunnelServer::~TunnelServer() {
+  if (parts_ == nullptr) return;
+  bool stopped = false;
+  Stop([&stopped] { stopped = true; });
+  io_.restart();
+  while (!stopped && io_.run_one() > 0) {
+  }
+}
+
+absl::Status TunnelServer::BeginRound(TunnelRound round,
+                                      std::vector<boost::asio::ip::tcp::acceptor> sockets,
+                                      const boost::asio::ip::tcp::endpoint& store) {
+  EndRound();
+  if (parts_ == nullptr) {
+    auto parts = std::make_unique<Parts>(io_, credentials_);
+    auto grpc = GrpcServer::Start(io_, credentials_, parts->router.gate(), parts->router,
+                                  {.streams = limits::kTunnelStreams.most});
+    if (!grpc.ok()) return grpc.status();
+    parts->grpc = *std::move(grpc);
+    parts_ = std::move(parts);
+  }
+  parts_->front.BeginRound(std::move(round), store);
+  parts_->port = std::make_unique<SharedPort>(
+      io_, std::move(sockets),
+      [grpc = parts_->grpc.get()](SharedPort::Socket connection) {
+        grpc->Take(std::move(connection));
+      },
+      // Nobody's death is told here.
+      [](SharedPort::Socket) {},
+      SharedPortOptions{
+          .secure = credentials_.secure(),
+          .on_failed = [authenticator = &parts_->authenticator](
+                           const std::string& address) { authenticator->TurnedAway(address); },
+          .take_calls = [gate = parts_->router.gate()] { return gate->TakeShown(); },
+          .calls_of_connection = kCallsOfConnection,
+          .on_hidden_calls =
+              [authenticator = &parts_->authenticator](const std::string& address,
+                                                       std::uint64_t calls) {
+                authenticator->HiddenCalls(address, calls);
+              },
+          .host_silence =
+              std::chrono::seconds(static_cast<int>(limits::kTunnelSilentSeconds.most))});
+  return absl::OkStatus();
+}
+
+void TunnelServer::EndRound() {
+  if (parts_ == nullptr) return;
+  parts_->port.reset();
+  parts_->front.EndRound();
+}
+
+void TunnelServer::Stop(std::function<void()> stopped) {
+  if (parts_ == nullptr) {
+    boost::asio::post(io_, std::move(stopped));
+    return;
+  }
+  parts_->when_stopped.push_back(std::move(stopped));
+  if (parts_->when_stopped.size() > 1) return;
+  EndRound();
+  parts_->grpc->Stop([this] {
+    const std::vector<std::function<void()>> when_stopped = std::move(parts_->when_stopped);
+    parts_.reset();
+    // One of them may destroy this server.
+    for (const std::function<void()>& stopped : when_stopped) stopped();
+  });
+}
+
+std::size_t TunnelServer::streams() const {
+  return parts_ == nullptr ? 0 : parts_->front.streams();
+}
+
+std::uint64_t TunnelServer::refused() const {
+  return parts_ == nullptr ? 0 : parts_->authenticator.refused();
 }
 
 }  // namespace muster::rendezvous

@@ -4,19 +4,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
-#include <set>
-#include <string>
 #include <vector>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 
-#include "proto/tunnel.pb.h"
-#include "rendezvous/fronts/rpc_router.h"
 #include "rendezvous/net/credentials.h"
 #include "rendezvous/wire/tunnel_round.h"
 
@@ -57,48 +51,6 @@ class TunnelServer {
   boost::asio::io_context& io_;
   const Credentials credentials_;
   std::unique_ptr<Parts> parts_;  // from the first round until it has stopped
-};
-
-// The gRPC face of a tunnel: proto/tunnel.proto's service in front of the workers' store.
-
-// Relays each stream to a connection of its own to the store, which is on this machine. Lives on
-// the loop's thread. `io` and the router must outlive the front, and the front the grpc::Server
-// that the router is registered with.
-class TunnelFront final {
- public:
-  // What the front asks its server, on the loop and while the call is open.
-  struct Gate {
-    // Returns something to hold while the call is under way.
-    std::function<std::shared_ptr<void>(const grpc::CallbackServerContext&)> hold;
-    // A caller was refused for another reason: "asks for ...".
-    std::function<void(const grpc::CallbackServerContext&, const std::string& what)> complain;
-  };
-
-  TunnelFront(boost::asio::io_context& io, RpcRouter& router, Gate gate);
-  ~TunnelFront();
-  TunnelFront(const TunnelFront&) = delete;
-  TunnelFront& operator=(const TunnelFront&) = delete;
-
-  // From now on carries connections for this round, to the store at `store`.
-  void BeginRound(TunnelRound round, const boost::asio::ip::tcp::endpoint& store);
-  // Cuts all streams; whoever comes until the next round is refused.
-  void EndRound();
-
-  std::size_t streams() const { return streams_.size(); }
-
- private:
-  class Stream;
-
-  // A connection to the store for a stream that begins with this, not connected yet.
-  absl::StatusOr<boost::asio::ip::tcp::socket> Admit(const tunnel::v1::Open& open) const;
-
-  boost::asio::io_context& io_;
-  RpcRouter& router_;
-  const Gate gate_;
-  std::optional<TunnelRound> round_;
-  boost::asio::ip::tcp::endpoint store_;
-  std::set<Stream*> streams_;
-  std::vector<char> buffer_;
 };
 
 }  // namespace muster::rendezvous
