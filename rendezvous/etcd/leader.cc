@@ -142,47 +142,33 @@ void Candidate::ArmTimer() {
   });
 }
 
+template <typename Answer>
+auto Candidate::Hear(void (Election::*hears)(std::uint64_t, const Answer&, Election::TimePoint),
+                     std::uint64_t call) {
+  return lifetime_.Guard([this, hears, call](const Answer& answer) {
+    (election_.*hears)(call, answer, Now());
+    Act();
+  });
+}
+
 void Candidate::Do(const Election::AskForLease& ask) {
-  etcd_.Grant(ask.ttl,
-              lifetime_.Guard([this, call = ask.call](const absl::StatusOr<Granted>& granted) {
-                election_.OnLease(call, granted, Now());
-                Act();
-              }));
+  etcd_.Grant(ask.ttl, Hear(&Election::OnLease, ask.call));
 }
 
 void Candidate::Do(const Election::Campaign& campaign) {
-  etcd_.Attempt(
-      campaign.transaction,
-      lifetime_.Guard([this, call = campaign.call](const absl::StatusOr<Outcome>& outcome) {
-        election_.OnCampaign(call, outcome, Now());
-        Act();
-      }));
+  etcd_.Attempt(campaign.transaction, Hear(&Election::OnCampaign, campaign.call));
 }
 
 void Candidate::Do(const Election::KeepAlive& keep) {
-  etcd_.KeepAlive(keep.lease,
-                  lifetime_.Guard([this, call = keep.call](
-                                      const absl::StatusOr<std::chrono::milliseconds>& ttl) {
-                    election_.OnKeptAlive(call, ttl, Now());
-                    Act();
-                  }));
+  etcd_.KeepAlive(keep.lease, Hear(&Election::OnKeptAlive, keep.call));
 }
 
 void Candidate::Do(const Election::AwaitDeletion& await) {
-  etcd_.AwaitDeletion(await.key, await.after,
-                      lifetime_.Guard([this, call = await.call](const absl::Status& ended) {
-                        election_.OnDeletion(call, ended, Now());
-                        Act();
-                      }));
+  etcd_.AwaitDeletion(await.key, await.after, Hear(&Election::OnDeletion, await.call));
 }
 
 void Candidate::Do(const Election::AskAfterLease& ask) {
-  etcd_.TimeToLive(
-      ask.lease, lifetime_.Guard(
-                     [this, call = ask.call](const absl::StatusOr<std::chrono::milliseconds>& ttl) {
-                       election_.OnTimeToLive(call, ttl, Now());
-                       Act();
-                     }));
+  etcd_.TimeToLive(ask.lease, Hear(&Election::OnTimeToLive, ask.call));
 }
 
 void Candidate::Do(const Election::Revoke& revoke) {

@@ -125,6 +125,10 @@ class Candidate {
   Election::TimePoint Now() const { return alarm_->Now(); }
   void Act();
   void ArmTimer();
+  // Tells the Election the answer to its call, and does what follows.
+  template <typename Answer>
+  auto Hear(void (Election::*hears)(std::uint64_t, const Answer&, Election::TimePoint),
+            std::uint64_t call);
   void Do(const Election::AskForLease& ask);
   void Do(const Election::Campaign& campaign);
   void Do(const Election::KeepAlive& keep);
