@@ -121,7 +121,7 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
       return End();
     }
     stage_ = Stage::kReader;
-    if (error) return Send({.status = 400, .body = "", .headers = {}});
+    if (error) return Send({.status = 400});
     asked_ = ToRequest(request_.get());
     HttpAnswer answer = server_->handler_(asked_);
     if (answer.later && Reads()) return Await(answer.later);
@@ -137,7 +137,7 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
     stage_ = Stage::kAnswer;
     reader_limit_.expires_after(kPatience);
     reader_limit_.async_wait([self = shared_from_this()](beast::error_code error) {
-      if (!error) self->Reply({.status = 504, .body = "", .headers = {}});
+      if (!error) self->Reply({.status = 504});
     });
     awaited_ = later([weak = weak_from_this()](HttpAnswer answer) {
       if (const auto self = weak.lock()) self->Reply(std::move(answer));
@@ -158,7 +158,7 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
     is_stream_ = answer.is_stream && method == http::verb::get;
     topic_ = answer.topic;
     if (!Reads() && answer.status != 404 && answer.status != 400) {
-      answer = {.status = 405, .body = "", .headers = {{"Allow", "GET, HEAD"}}};
+      answer = {.status = 405, .headers = {{"Allow", "GET, HEAD"}}};
     }
     response_ = ToResponse(std::move(answer));
     // Content-Length stays that of GET.
@@ -224,19 +224,11 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
     beast::error_code ignored;
     stream_.socket().shutdown(tcp::socket::shutdown_send, ignored);
     buffer_.clear();
-    stream_.async_read_some(buffer_.prepare(kHeaderBytes),
-                            [self = shared_from_this()](beast::error_code error, std::size_t) {
-                              if (self->server_ == nullptr) return;
-                              if (error) return self->End();
-                              self->AwaitGoodbye();
-                            });
+    AwaitHangup();
   }
 
   void End() {
-    server_ = nullptr;
-    awaited_.reset();
-    reader_limit_.cancel();
-    stream_.close();
+    Drop();
     among_->erase(place_);
   }
 

@@ -34,8 +34,8 @@ struct HttpRequest {
 struct HttpAnswer {
   int status = 200;
   std::string type = "text/plain";
-  std::string body;
-  std::vector<std::pair<std::string, std::string>> headers;
+  std::string body{};
+  std::vector<std::pair<std::string, std::string>> headers{};
   // The answer does not end: after `body`, everything published on `topic` follows (server-sent
   // events).
   bool is_stream = false;
