@@ -41,6 +41,15 @@ absl::StatusOr<std::string> HostIn(absl::string_view text, absl::string_view how
   return std::string(text);
 }
 
+// Null for a name.
+std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> NumericAddress(const std::string& host) {
+  addrinfo numeric = {};
+  numeric.ai_flags = AI_NUMERICHOST;
+  addrinfo* found = nullptr;
+  if (::getaddrinfo(host.c_str(), nullptr, &numeric, &found) != 0) found = nullptr;
+  return {found, ::freeaddrinfo};
+}
+
 }  // namespace
 
 absl::StatusOr<std::uint16_t> ParsePort(absl::string_view text) {
@@ -118,11 +127,8 @@ std::vector<Endpoint> EachOf(const Endpoint& endpoint) {
 
 bool IsLoopbackLiteral(const std::string& host) {
   if (host == "localhost") return true;
-  addrinfo numeric = {};
-  numeric.ai_flags = AI_NUMERICHOST;
-  addrinfo* found = nullptr;
-  if (::getaddrinfo(host.c_str(), nullptr, &numeric, &found) != 0) return false;
-  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owned(found, ::freeaddrinfo);
+  const auto found = NumericAddress(host);
+  if (found == nullptr) return false;
   if (found->ai_family == AF_INET) {
     const auto* const v4 = reinterpret_cast<const sockaddr_in*>(found->ai_addr);
     return ntohl(v4->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
@@ -143,11 +149,8 @@ namespace {
 
 // The IP address in `host`, an IPv4 address mapped to IPv6; nullopt for a name.
 std::optional<in6_addr> AddressOf(const std::string& host) {
-  addrinfo numeric = {};
-  numeric.ai_flags = AI_NUMERICHOST;
-  addrinfo* found = nullptr;
-  if (::getaddrinfo(host.c_str(), nullptr, &numeric, &found) != 0) return std::nullopt;
-  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owned(found, ::freeaddrinfo);
+  const auto found = NumericAddress(host);
+  if (found == nullptr) return std::nullopt;
   if (found->ai_family == AF_INET6) {
     return reinterpret_cast<const sockaddr_in6*>(found->ai_addr)->sin6_addr;
   }
