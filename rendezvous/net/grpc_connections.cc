@@ -40,6 +40,19 @@ bool ShutDown(int fd, const tcp::endpoint& peer) {
   return HasPeer(fd, peer) && ::shutdown(fd, SHUT_RDWR) == 0;
 }
 
+// How many bytes a TCP connection has received since its start, read or not; 0 if it is not one.
+// (tcp(7), TCP_INFO; Linux 4.1.)
+std::uint64_t ReceivedBytes(int fd) {
+  // The kernel's struct tcp_info (linux/tcp.h) is longer than glibc's: tcpi_bytes_received.
+  constexpr std::size_t kOffset = 128;
+  std::uint64_t received = 0;
+  std::byte info[kOffset + sizeof received] = {};
+  socklen_t size = sizeof info;
+  if (::getsockopt(fd, IPPROTO_TCP, TCP_INFO, info, &size) != 0 || size < sizeof info) return 0;
+  std::memcpy(&received, info + kOffset, sizeof received);
+  return received;
+}
+
 }  // namespace
 
 std::size_t GrpcConnections::Add(int fd, const Endpoint& from, std::size_t most) {
@@ -166,17 +179,6 @@ GrpcConnections::ByPeer::iterator GrpcConnections::Oldest(
   const auto own = idle_of_.find(newcomer);
   const Turn turn = own != idle_of_.end() ? *own->second.begin() : idle_.begin()->first;
   return by_peer_.find(idle_.at(turn));
-}
-
-std::uint64_t ReceivedBytes(int fd) {
-  // The kernel's struct tcp_info (linux/tcp.h) is longer than glibc's: tcpi_bytes_received.
-  constexpr std::size_t kOffset = 128;
-  std::uint64_t received = 0;
-  std::byte info[kOffset + sizeof received] = {};
-  socklen_t size = sizeof info;
-  if (::getsockopt(fd, IPPROTO_TCP, TCP_INFO, info, &size) != 0 || size < sizeof info) return 0;
-  std::memcpy(&received, info + kOffset, sizeof received);
-  return received;
 }
 
 namespace {

@@ -103,12 +103,6 @@ class GrpcConnections {
   base::Lifetime lifetime_;
 };
 
-// How many bytes a TCP connection has received.
-
-// Bytes since its start, read or not; 0 if it is not a TCP connection. (tcp(7), TCP_INFO; Linux
-// 4.1.)
-std::uint64_t ReceivedBytes(int fd);
-
 // How many streams gRPC has begun on a connection, in whatever state they are.
 
 // From gRPC's channelz (grpc/grpc.h, grpc_channelz_get_socket; gRFC A14), the only place that shows
