@@ -107,32 +107,27 @@ std::string Authenticator::TenantOf(const grpc::CallbackServerContext& call) {
 }
 
 void Authenticator::Complain(const grpc::CallbackServerContext& call, const std::string& what) {
-  rate_limited_log_.Add(ParsePeer(call.peer()).address, what, std::chrono::steady_clock::now());
+  Refused(ParsePeer(call.peer()).address, what);
 }
 
 void Authenticator::TurnedAway(const std::string& address) {
   if (!credentials_.secure()) return;
   const bool site = credentials_.proof() == Credentials::Proof::kSite;
-  rate_limited_log_.Add(address,
-                        site ? "started TLS but made no call: its certificate may be missing, "
-                               "expired or from another authority"
-                             : "started TLS but made no call: it may have another token, or none",
-                        std::chrono::steady_clock::now());
+  Refused(address, site ? "started TLS but made no call: its certificate may be missing, "
+                          "expired or from another authority"
+                        : "started TLS but made no call: it may have another token, or none");
 }
 
 void Authenticator::TooManyCalls(const std::string& address, std::uint64_t refused) {
-  rate_limited_log_.Add(
-      address, absl::StrCat("has too many calls under way, of which ", refused, " were refused"),
-      std::chrono::steady_clock::now());
+  Refused(address,
+          absl::StrCat("has too many calls under way, of which ", refused, " were refused"));
 }
 
 void Authenticator::HiddenCalls(const std::string& address, std::uint64_t calls) {
-  rate_limited_log_.Add(
-      address,
-      absl::StrCat(
-          "has made ", calls,
-          " calls that gRPC refuses (without a method, say), and its connection was closed"),
-      std::chrono::steady_clock::now());
+  Refused(address,
+          absl::StrCat(
+              "has made ", calls,
+              " calls that gRPC refuses (without a method, say), and its connection was closed"));
 }
 
 const Principal* Authenticator::Identify(const std::string& certificate) {

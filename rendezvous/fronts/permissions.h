@@ -174,6 +174,9 @@ class Authenticator {
  private:
   // Null: nobody whose token counts now.
   const Principal* Identify(const std::string& certificate);
+  void Refused(const std::string& address, const std::string& what) {
+    rate_limited_log_.Add(address, what, std::chrono::steady_clock::now());
+  }
 
   const Credentials credentials_;
   // Who has which certificate, by its hash, as found with `keys_`: checking a signature takes 0.1
