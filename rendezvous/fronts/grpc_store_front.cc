@@ -50,12 +50,10 @@ GrpcStoreFront::GrpcStoreFront(RpcRouter& router, Admit admit) : admit_(std::mov
 
 template <typename Request, typename Response>
 void GrpcStoreFront::Serve(RpcRouter& router, Rpc rpc,
-                           void (GrpcStoreFront::*answer)(DaemonLoop&, const Call&, const Request&,
-                                                          Response*)) {
-  router.Serve<Request, Response>(rpc, [this, answer](DaemonLoop& daemon_loop, const Call& call,
-                                                      const Request& request, Response* response) {
-    (this->*answer)(daemon_loop, call, request, response);
-  });
+                           void (GrpcStoreFront::*answer)(const Call&, const Request&, Response*)) {
+  router.Serve<Request, Response>(
+      rpc, [this, answer](DaemonLoop&, const Call& call, const Request& request,
+                          Response* response) { (this->*answer)(call, request, response); });
 }
 
 void GrpcStoreFront::Close() {
@@ -65,8 +63,8 @@ void GrpcStoreFront::Close() {
   }
 }
 
-void GrpcStoreFront::Get(DaemonLoop& daemon_loop, const Call& call,
-                         const store::v1::GetRequest& request, store::v1::GetResponse* response) {
+void GrpcStoreFront::Get(const Call& call, const store::v1::GetRequest& request,
+                         store::v1::GetResponse* response) {
   const auto read = [&request, response](KeyValueStore& store) {
     const std::string* value = store.Get(request.key());
     if (value == nullptr) {
@@ -79,18 +77,18 @@ void GrpcStoreFront::Get(DaemonLoop& daemon_loop, const Call& call,
   if (request.has_timeout_ms()) {
     what.wait = StoreCall::Wait{.keys = {request.key()}, .deadline = Deadline(Timeout(request))};
   }
-  Make(daemon_loop, call, what);
+  Make(call, what);
 }
 
-void GrpcStoreFront::Set(DaemonLoop& daemon_loop, const Call& call,
-                         const store::v1::SetRequest& request, store::v1::SetResponse*) {
-  Write(daemon_loop, call, request.run_id(),
+void GrpcStoreFront::Set(const Call& call, const store::v1::SetRequest& request,
+                         store::v1::SetResponse*) {
+  Write(call, request.run_id(),
         [&request](KeyValueStore& store) { return store.Set(request.key(), request.value()); });
 }
 
-void GrpcStoreFront::Add(DaemonLoop& daemon_loop, const Call& call,
-                         const store::v1::AddRequest& request, store::v1::AddResponse* response) {
-  Write(daemon_loop, call, request.run_id(), [&request, response](KeyValueStore& store) {
+void GrpcStoreFront::Add(const Call& call, const store::v1::AddRequest& request,
+                         store::v1::AddResponse* response) {
+  Write(call, request.run_id(), [&request, response](KeyValueStore& store) {
     const absl::StatusOr<std::int64_t> sum =
         store.Add(request.key(), request.delta(), KeyValueStore::Overflow::kRefused);
     if (sum.ok()) response->set_value(*sum);
@@ -98,10 +96,9 @@ void GrpcStoreFront::Add(DaemonLoop& daemon_loop, const Call& call,
   });
 }
 
-void GrpcStoreFront::CompareSet(DaemonLoop& daemon_loop, const Call& call,
-                                const store::v1::CompareSetRequest& request,
+void GrpcStoreFront::CompareSet(const Call& call, const store::v1::CompareSetRequest& request,
                                 store::v1::CompareSetResponse* response) {
-  Write(daemon_loop, call, request.run_id(), [&request, response](KeyValueStore& store) {
+  Write(call, request.run_id(), [&request, response](KeyValueStore& store) {
     auto outcome = store.CompareSet(request.key(), request.expected(), request.desired());
     if (!outcome.ok()) return outcome.status();
     response->set_stored(outcome->stored);
@@ -110,57 +107,52 @@ void GrpcStoreFront::CompareSet(DaemonLoop& daemon_loop, const Call& call,
   });
 }
 
-void GrpcStoreFront::Append(DaemonLoop& daemon_loop, const Call& call,
-                            const store::v1::AppendRequest& request, store::v1::AppendResponse*) {
-  Write(daemon_loop, call, request.run_id(),
+void GrpcStoreFront::Append(const Call& call, const store::v1::AppendRequest& request,
+                            store::v1::AppendResponse*) {
+  Write(call, request.run_id(),
         [&request](KeyValueStore& store) { return store.Append(request.key(), request.suffix()); });
 }
 
-void GrpcStoreFront::Delete(DaemonLoop& daemon_loop, const Call& call,
-                            const store::v1::DeleteRequest& request,
+void GrpcStoreFront::Delete(const Call& call, const store::v1::DeleteRequest& request,
                             store::v1::DeleteResponse* response) {
-  Write(daemon_loop, call, request.run_id(), [&request, response](KeyValueStore& store) {
+  Write(call, request.run_id(), [&request, response](KeyValueStore& store) {
     response->set_deleted(store.Delete(request.key()));
     return absl::OkStatus();
   });
 }
 
-void GrpcStoreFront::Check(DaemonLoop& daemon_loop, const Call& call,
-                           const store::v1::CheckRequest& request,
+void GrpcStoreFront::Check(const Call& call, const store::v1::CheckRequest& request,
                            store::v1::CheckResponse* response) {
-  Read(daemon_loop, call, request.run_id(), [&request, response](KeyValueStore& store) {
+  Read(call, request.run_id(), [&request, response](KeyValueStore& store) {
     response->set_all_exist(store.Check(Views(request.keys())));
     return absl::OkStatus();
   });
 }
 
-void GrpcStoreFront::Wait(DaemonLoop& daemon_loop, const Call& call,
-                          const store::v1::WaitRequest& request, store::v1::WaitResponse*) {
-  Make(daemon_loop, call,
-       {.run_id = request.run_id(),
-        .body = [](KeyValueStore&) { return absl::OkStatus(); },
-        .wait = StoreCall::Wait{.keys = Views(request.keys()),
-                                .deadline = Deadline(Timeout(request))}});
+void GrpcStoreFront::Wait(const Call& call, const store::v1::WaitRequest& request,
+                          store::v1::WaitResponse*) {
+  Make(call, {.run_id = request.run_id(),
+              .body = [](KeyValueStore&) { return absl::OkStatus(); },
+              .wait = StoreCall::Wait{.keys = Views(request.keys()),
+                                      .deadline = Deadline(Timeout(request))}});
 }
 
-void GrpcStoreFront::Barrier(DaemonLoop& daemon_loop, const Call& call,
-                             const store::v1::BarrierRequest& request,
+void GrpcStoreFront::Barrier(const Call& call, const store::v1::BarrierRequest& request,
                              store::v1::BarrierResponse*) {
-  const Meeting meeting{&daemon_loop, request.run_id(), request.name()};
+  const Meeting meeting{&call->daemon_loop(), request.run_id(), request.name()};
   // Whoever was locked out must not let the others go. Only the last to come asks.
   const auto there = meetings_.find(meeting);
   if (there != meetings_.end() && there->second.size() + 1 >= request.count()) {
     DismissRevoked(meeting);
   }
   const std::optional<CallId> waits =
-      Make(daemon_loop, call,
-           {.run_id = request.run_id(),
-            .body = [](KeyValueStore&) { return absl::OkStatus(); },
-            .arrival = Arrival{.name = request.name(),
-                               .count = request.count(),
-                               .caller = request.caller(),
-                               .deadline = Deadline(Timeout(request))}});
-  if (waits) open_.at({&daemon_loop, *waits}).at_barrier = BeAt(meeting, *waits);
+      Make(call, {.run_id = request.run_id(),
+                  .body = [](KeyValueStore&) { return absl::OkStatus(); },
+                  .arrival = Arrival{.name = request.name(),
+                                     .count = request.count(),
+                                     .caller = request.caller(),
+                                     .deadline = Deadline(Timeout(request))}});
+  if (waits) open_.at({&call->daemon_loop(), *waits}).at_barrier = BeAt(meeting, *waits);
 }
 
 void GrpcStoreFront::DismissRevoked(const Meeting& meeting) {
@@ -185,19 +177,17 @@ std::shared_ptr<void> GrpcStoreFront::BeAt(const Meeting& meeting, CallId id) {
   });
 }
 
-void GrpcStoreFront::NumKeys(DaemonLoop& daemon_loop, const Call& call,
-                             const store::v1::NumKeysRequest& request,
+void GrpcStoreFront::NumKeys(const Call& call, const store::v1::NumKeysRequest& request,
                              store::v1::NumKeysResponse* response) {
-  Read(daemon_loop, call, request.run_id(), [response](KeyValueStore& store) {
+  Read(call, request.run_id(), [response](KeyValueStore& store) {
     response->set_num_keys(store.NumKeys());
     return absl::OkStatus();
   });
 }
 
-void GrpcStoreFront::MultiGet(DaemonLoop& daemon_loop, const Call& call,
-                              const store::v1::MultiGetRequest& request,
+void GrpcStoreFront::MultiGet(const Call& call, const store::v1::MultiGetRequest& request,
                               store::v1::MultiGetResponse* response) {
-  Read(daemon_loop, call, request.run_id(), [&request, response](KeyValueStore& store) {
+  Read(call, request.run_id(), [&request, response](KeyValueStore& store) {
     const std::vector<const std::string*> values = store.MultiGet(Views(request.keys()));
     // Summed before anything is copied: a small request may name a large value many times.
     std::size_t bytes = 0;
@@ -218,10 +208,9 @@ void GrpcStoreFront::MultiGet(DaemonLoop& daemon_loop, const Call& call,
   });
 }
 
-void GrpcStoreFront::MultiSet(DaemonLoop& daemon_loop, const Call& call,
-                              const store::v1::MultiSetRequest& request,
+void GrpcStoreFront::MultiSet(const Call& call, const store::v1::MultiSetRequest& request,
                               store::v1::MultiSetResponse*) {
-  Write(daemon_loop, call, request.run_id(), [&request](KeyValueStore& store) {
+  Write(call, request.run_id(), [&request](KeyValueStore& store) {
     std::vector<KeyValueStore::Entry> entries;
     entries.reserve(request.entries_size());
     for (const store::v1::KeyValue& entry : request.entries()) {
@@ -231,24 +220,23 @@ void GrpcStoreFront::MultiSet(DaemonLoop& daemon_loop, const Call& call,
   });
 }
 
-void GrpcStoreFront::Read(DaemonLoop& daemon_loop, const Call& call, const std::string& run_id,
+void GrpcStoreFront::Read(const Call& call, const std::string& run_id,
                           const StoreCall::Body& body) {
-  Make(daemon_loop, call, {.run_id = run_id, .body = body});
+  Make(call, {.run_id = run_id, .body = body});
 }
 
-void GrpcStoreFront::Write(DaemonLoop& daemon_loop, const Call& call, const std::string& run_id,
+void GrpcStoreFront::Write(const Call& call, const std::string& run_id,
                            const StoreCall::Body& body) {
-  Make(daemon_loop, call, {.run_id = run_id, .body = body, .writes = true});
+  Make(call, {.run_id = run_id, .body = body, .writes = true});
 }
 
-absl::StatusOr<std::shared_ptr<void>> GrpcStoreFront::AdmitWait(const DaemonLoop& daemon_loop,
-                                                                const Call& call) {
+absl::StatusOr<std::shared_ptr<void>> GrpcStoreFront::AdmitWait(const Call& call) {
   if (waiting_ >= limits::kWaitingCalls.most) {
     return LimitRefusal(limits::kWaitingCalls,
                         absl::StrCat(waiting_, " calls wait already, which is the limit"));
   }
   // The one that asks is among them.
-  if (daemon_loop.waiting_calls() > limits::kWaitingCallsOfTenant.most) {
+  if (call->daemon_loop().waiting_calls() > limits::kWaitingCallsOfTenant.most) {
     return LimitRefusal(limits::kWaitingCallsOfTenant,
                         absl::StrCat(limits::kWaitingCallsOfTenant.most,
                                      " calls of this user wait already, which is the limit"));
@@ -265,8 +253,8 @@ absl::StatusOr<std::shared_ptr<void>> GrpcStoreFront::AdmitWait(const DaemonLoop
   return std::shared_ptr<void>(this, [this, connection](void*) { --waiting_; });
 }
 
-std::optional<CallId> GrpcStoreFront::Make(DaemonLoop& daemon_loop, const Call& call,
-                                           const StoreCall& what) {
+std::optional<CallId> GrpcStoreFront::Make(const Call& call, const StoreCall& what) {
+  DaemonLoop& daemon_loop = call->daemon_loop();
   const CallId id = daemon_loop.Call(
       what, [this, call, &daemon_loop](CallId answered, const absl::Status& status) {
         open_.erase({&daemon_loop, answered});
@@ -275,7 +263,7 @@ std::optional<CallId> GrpcStoreFront::Make(DaemonLoop& daemon_loop, const Call& 
   if (call->finished()) return std::nullopt;
   Open open{.call = call, .admitted = nullptr};
   if (what.wait || what.arrival) {
-    auto wait = AdmitWait(daemon_loop, call);
+    auto wait = AdmitWait(call);
     if (!wait.ok()) {
       daemon_loop.Cancel(id);
       call->Finish(wait.status());

@@ -43,37 +43,28 @@ class GrpcStoreFront final {
 
   template <typename Request, typename Response>
   void Serve(RpcRouter& router, Rpc rpc,
-             void (GrpcStoreFront::*answer)(DaemonLoop&, const Call&, const Request&, Response*));
+             void (GrpcStoreFront::*answer)(const Call&, const Request&, Response*));
 
   // The calls.
-  void Get(DaemonLoop&, const Call&, const store::v1::GetRequest&, store::v1::GetResponse*);
-  void Set(DaemonLoop&, const Call&, const store::v1::SetRequest&, store::v1::SetResponse*);
-  void Add(DaemonLoop&, const Call&, const store::v1::AddRequest&, store::v1::AddResponse*);
-  void CompareSet(DaemonLoop&, const Call&, const store::v1::CompareSetRequest&,
-                  store::v1::CompareSetResponse*);
-  void Append(DaemonLoop&, const Call&, const store::v1::AppendRequest&,
-              store::v1::AppendResponse*);
-  void Delete(DaemonLoop&, const Call&, const store::v1::DeleteRequest&,
-              store::v1::DeleteResponse*);
-  void Check(DaemonLoop&, const Call&, const store::v1::CheckRequest&, store::v1::CheckResponse*);
-  void Wait(DaemonLoop&, const Call&, const store::v1::WaitRequest&, store::v1::WaitResponse*);
-  void Barrier(DaemonLoop&, const Call&, const store::v1::BarrierRequest&,
-               store::v1::BarrierResponse*);
-  void NumKeys(DaemonLoop&, const Call&, const store::v1::NumKeysRequest&,
-               store::v1::NumKeysResponse*);
-  void MultiGet(DaemonLoop&, const Call&, const store::v1::MultiGetRequest&,
-                store::v1::MultiGetResponse*);
-  void MultiSet(DaemonLoop&, const Call&, const store::v1::MultiSetRequest&,
-                store::v1::MultiSetResponse*);
+  void Get(const Call&, const store::v1::GetRequest&, store::v1::GetResponse*);
+  void Set(const Call&, const store::v1::SetRequest&, store::v1::SetResponse*);
+  void Add(const Call&, const store::v1::AddRequest&, store::v1::AddResponse*);
+  void CompareSet(const Call&, const store::v1::CompareSetRequest&, store::v1::CompareSetResponse*);
+  void Append(const Call&, const store::v1::AppendRequest&, store::v1::AppendResponse*);
+  void Delete(const Call&, const store::v1::DeleteRequest&, store::v1::DeleteResponse*);
+  void Check(const Call&, const store::v1::CheckRequest&, store::v1::CheckResponse*);
+  void Wait(const Call&, const store::v1::WaitRequest&, store::v1::WaitResponse*);
+  void Barrier(const Call&, const store::v1::BarrierRequest&, store::v1::BarrierResponse*);
+  void NumKeys(const Call&, const store::v1::NumKeysRequest&, store::v1::NumKeysResponse*);
+  void MultiGet(const Call&, const store::v1::MultiGetRequest&, store::v1::MultiGetResponse*);
+  void MultiSet(const Call&, const store::v1::MultiSetRequest&, store::v1::MultiSetResponse*);
 
   // How each is answered: at once, or for Make when all that it waits for is there.
-  void Read(DaemonLoop& daemon_loop, const Call& call, const std::string& run_id,
-            const StoreCall::Body& body);
-  void Write(DaemonLoop& daemon_loop, const Call& call, const std::string& run_id,
-             const StoreCall::Body& body);
+  void Read(const Call& call, const std::string& run_id, const StoreCall::Body& body);
+  void Write(const Call& call, const std::string& run_id, const StoreCall::Body& body);
   // The number of the call, if it is still open.
-  std::optional<CallId> Make(DaemonLoop& daemon_loop, const Call& call, const StoreCall& what);
-  absl::StatusOr<std::shared_ptr<void>> AdmitWait(const DaemonLoop& daemon_loop, const Call& call);
+  std::optional<CallId> Make(const Call& call, const StoreCall& what);
+  absl::StatusOr<std::shared_ptr<void>> AdmitWait(const Call& call);
 
   // Whose barrier, the job's run id, and its name.
   using Meeting = std::tuple<DaemonLoop*, std::string, std::string>;
