@@ -81,6 +81,7 @@ struct Verdict {
   std::string problem;
 };
 
+// Why the other end would reject the first of `chain`, given no more than these authorities.
 Verdict Judge(const std::vector<CertificatePtr>& chain,
               const std::vector<CertificatePtr>& authorities, CertificateUse use,
               const std::string& ca, unsigned long flags = 0) {
@@ -153,12 +154,6 @@ std::string DateProblem(const X509& certificate) {
   if (X509_cmp_current_time(to) <= 0) return absl::StrCat("it has expired, on ", Day(to));
   if (X509_cmp_current_time(from) >= 0) return absl::StrCat("it is not valid before ", Day(from));
   return "";
-}
-
-std::string ChainProblem(const std::vector<CertificatePtr>& chain,
-                         const std::vector<CertificatePtr>& authorities, CertificateUse use,
-                         const std::string& ca) {
-  return Judge(chain, authorities, use, ca).problem;
 }
 
 std::string ProblemAnywhere(const std::vector<CertificatePtr>& chain,
@@ -246,7 +241,7 @@ absl::Status SiteCertificates::State::Check(const std::vector<CertificatePtr>& c
                                             const std::set<CertificateUse>& uses,
                                             const CertificateFiles& files) {
   for (const CertificateUse use : uses) {
-    const std::string problem = ChainProblem(chain, authorities, use, files.ca);
+    const std::string problem = Judge(chain, authorities, use, files.ca).problem;
     if (!problem.empty()) return Unfit(kReadCertificate, files.certificate, problem);
   }
   return absl::OkStatus();

@@ -70,12 +70,8 @@ bool IsKeyOf(const X509& certificate, const EVP_PKEY& key);
 // It has expired or is not valid yet.
 std::string DateProblem(const X509& certificate);
 // The other end would reject the first of `chain` for this use, given the authorities, which are in
-// the file `ca`.
-std::string ChainProblem(const std::vector<CertificatePtr>& chain,
-                         const std::vector<CertificatePtr>& authorities, CertificateUse use,
-                         const std::string& ca);
-// As ChainProblem, if the other end may know more authorities: an unknown issuer is no problem, but
-// its strength and purpose may be.
+// the file `ca`, and others that it may know: an unknown issuer is no problem, but its strength and
+// purpose may be.
 std::string ProblemAnywhere(const std::vector<CertificatePtr>& chain,
                             const std::vector<CertificatePtr>& authorities, CertificateUse use,
                             const std::string& ca);
