@@ -27,9 +27,8 @@ using LeaseId = std::int64_t;
 struct KeyValue {
   std::string key;
   std::string value;
-  Revision created =
-      0;              // since when there is the key; a key that was deleted in between is another
-  LeaseId lease = 0;  // with which it ends
+  Revision created = 0;  // since when there is the key; one deleted in between is another
+  LeaseId lease = 0;     // with which it ends
 
   bool operator==(const KeyValue&) const = default;
 };
@@ -121,8 +120,7 @@ class Etcd {
                         std::function<void(absl::StatusOr<Outcome>)> done) = 0;
 
   // As Transact, of a transaction that only reads and may have a large answer, and never Aborted.
-  // Each member is
-  // waited for at least so many times as long as usual, kMostTimes at most; then
+  // Each member is waited for at least so many times as long as usual, kMostTimes at most; then
   //   DeadlineExceeded   none of them has answered in time, and less may have to be asked for
   static constexpr int kMostTimes = 8;
   virtual void Read(Transaction transaction, int times,
@@ -154,8 +152,7 @@ class Etcd {
   //   Unavailable   the connection has broken. It may be watched again at once: the pause that
   //                 keeps this from going round and round is over
   //   OutOfRange    what came after the revision has been compacted, or etcd was restored and has
-  //   not
-  //                 come to the revision yet
+  //                 not come to the revision yet
   //   or as Transact
   // A new one takes the place of the last. Either callback may begin or end one.
   virtual void Watch(const Range& range, Revision after,

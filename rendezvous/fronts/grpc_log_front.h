@@ -1,5 +1,4 @@
-// The gRPC face of LogExchange: the calls ReadLog and DeliverLog of
-// proto/rendezvous.proto.
+// The gRPC face of LogExchange: the calls ReadLog and DeliverLog of proto/rendezvous.proto.
 #pragma once
 
 #include <chrono>
@@ -19,11 +18,10 @@
 
 namespace muster::rendezvous {
 
-// Parses, calls the caller's LogExchange, formats. Of a reading one part is
-// with gRPC at a time, and of a delivery one message is read at a time, when it
-// is asked for: so what is on its way waits in HTTP/2's windows, and the rest
-// with its agent. Lives on the loop's thread. `io`, the router and the
-// DaemonLoops that it leads to must outlive the front, and the front the
+// Parses, calls the caller's LogExchange, formats. Of a reading one part is with gRPC at a time,
+// and of a delivery one message is read at a time, when it is asked for: so what is on its way
+// waits in HTTP/2's windows, and the rest with its agent. Lives on the loop's thread. `io`, the
+// router and the DaemonLoops that it leads to must outlive the front, and the front the
 // grpc::Server that the router is registered with.
 class GrpcLogFront final {
  public:
@@ -37,16 +35,14 @@ class GrpcLogFront final {
   GrpcLogFront(const GrpcLogFront&) = delete;
   GrpcLogFront& operator=(const GrpcLogFront&) = delete;
 
-  // Ends every call with UNAVAILABLE. The router is closed by then, so that no
-  // other comes.
+  // Ends every call with UNAVAILABLE. The router is closed by then, so that no other comes.
   void EndStreams();
 
  private:
   // Either.
   class Stream {
    public:
-    // Ends the call, if it has not ended; whoever is at its other end here is
-    // told.
+    // Ends the call, if it has not ended; whoever is at its other end here is told.
     virtual void Lose(const absl::Status& status) = 0;
 
    protected:

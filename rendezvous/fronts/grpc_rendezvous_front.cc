@@ -27,14 +27,12 @@ class GrpcRendezvousFront::Stream final : public LoopStream<v1::AgentEvent> {
          CallGate::Pass pass)
       : LoopStream(front.io_, front.router_, Rpc::kAttend, context, std::move(pass)),
         front_(front) {
-    // At once: until it has joined, its connection may be taken for an idle
-    // one.
+    // At once: until it has joined, its connection may be taken for an idle one.
     ReadNext();
   }
   ~Stream() override { front_.streams_.erase(this); }
 
-  // Ends the stream, for the reason given; an agent that attends may come back
-  // on another.
+  // Ends the stream, for the reason given; an agent that attends may come back on another.
   void Lose(const std::string& why, const absl::Status& told = absl::OkStatus()) {
     if (ended()) return;
     why_ = why;
@@ -59,8 +57,7 @@ class GrpcRendezvousFront::Stream final : public LoopStream<v1::AgentEvent> {
     AwaitTaken();
   }
 
-  // From now on the stream is over when its agent takes what it was told, or
-  // its connection ends.
+  // From now on the stream is over when its agent takes what it was told, or its connection ends.
   void AwaitTaken() {
     std::size_t bytes = 0;
     for (const grpc::ByteBuffer& directive : unsent_) bytes += directive.Length();
@@ -68,8 +65,7 @@ class GrpcRendezvousFront::Stream final : public LoopStream<v1::AgentEvent> {
   }
 
   void HandleRead(bool ok) override {
-    // Nothing more is read from a refused caller: what it goes on to send must
-    // not undo that.
+    // Nothing more is read from a refused caller: what it goes on to send must not undo that.
     if (parting_) return;
     if (!ok) return Lose("its connection ended");
     if (in_.ByteSizeLong() > limits::kEventBytes.most) {
@@ -102,8 +98,7 @@ class GrpcRendezvousFront::Stream final : public LoopStream<v1::AgentEvent> {
     }
     if (auto* const join = std::get_if<JoinRequest>(&event)) {
       if (join->node.address.empty()) join->node.address = caller_.peer.address;
-      // Behind a translation of addresses its workers come from where its agent
-      // comes from.
+      // Behind a translation of addresses its workers come from where its agent comes from.
       join->node.addresses.push_back(caller_.peer.address);
       BeginAttending(join->session);
     }
@@ -139,8 +134,7 @@ class GrpcRendezvousFront::Stream final : public LoopStream<v1::AgentEvent> {
       AwaitTaken();
     }
     if (std::holds_alternative<Evicted>(directive)) {
-      // Until it joins again: here, or over another stream if there is no room
-      // for this one.
+      // Until it joins again: here, or over another stream if there is no room for this one.
       connection_.reset();
       if (!router_.CountAgain(caller_, admission_, pass_)) {
         parting_ = true;

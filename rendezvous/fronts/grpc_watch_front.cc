@@ -47,8 +47,7 @@ class GrpcWatchFront::Watcher final : public LoopStream<v1::WatchRequest> {
 
   const std::string& tenant() const { return pass_.tenant(); }
 
-  // Something may have changed; null: only the time. Makes an update, or takes
-  // one from there.
+  // Something may have changed; null: only the time. Makes an update, or takes one from there.
   void Tell(const JobNews* news, Updates& updates) {
     if (!watches_ || ended()) return;
     if (!MayGoOn()) return End(NoLongerAllowed());
@@ -189,8 +188,7 @@ class GrpcWatchFront::Watcher final : public LoopStream<v1::WatchRequest> {
   bool is_due_ = false;
   bool has_changed_ = false;
   std::vector<std::shared_ptr<const JobEnd>> ended_jobs_;
-  // So many of the next news were over when it came: another job of that name
-  // may have begun since.
+  // So many of the next news were over when it came: another job of that name may have begun since.
   std::size_t ends_known_ = 0;
   bool writing_ = false;     // update_ is gRPC's
   grpc::ByteBuffer update_;  // also from the end on

@@ -24,10 +24,9 @@
 
 namespace muster::rendezvous {
 
-// gRPC's callbacks run on gRPC's threads and post; the Handle functions, and
-// everything they touch, are the loop's, and none but HandleEnd is called once
-// the call has ended. It deletes itself after OnDone, which gRPC calls last:
-// `io` and the router must outlive the grpc::Server.
+// gRPC's callbacks run on gRPC's threads and post; the Handle functions, and everything they touch,
+// are the loop's, and none but HandleEnd is called once the call has ended. It deletes itself after
+// OnDone, which gRPC calls last: `io` and the router must outlive the grpc::Server.
 template <typename In>
 class LoopStream : public grpc::ServerGenericBidiReactor {
  public:
@@ -89,13 +88,11 @@ class LoopStream : public grpc::ServerGenericBidiReactor {
   // What was asked for by ReadNext is in_; false: the other side has ended, or
   // has sent something else.
   virtual void HandleRead(bool ok) = 0;
-  // What was given to gRPC by StartWrite has been taken; false: the call
-  // breaks.
+  // What was given to gRPC by StartWrite has been taken; false: the call breaks.
   virtual void HandleWritten(bool /*ok*/) {}
   // The other side has cancelled the call, or its connection is gone.
   virtual void HandleGone() { End(absl::CancelledError("the caller has gone")); }
-  // The call ends, which may be before it was admitted: lets go of what it
-  // holds.
+  // The call ends, which may be before it was admitted: lets go of what it holds.
   virtual void HandleEnd(const absl::Status& /*status*/) {}
 
   void ReadNext() { StartRead(&in_bytes_); }
@@ -105,8 +102,7 @@ class LoopStream : public grpc::ServerGenericBidiReactor {
   bool MayGoOn() const { return router_.MayGoOn(rpc_, context_); }
   DaemonLoop& daemon_loop() const { return *admission_.daemon_loop; }
 
-  // So many bytes are on their way; counted until they are taken, or the call
-  // is gone.
+  // So many bytes are on their way; counted until they are taken, or the call is gone.
   void AwaitTaken(std::size_t bytes) {
     if (!untaken_) untaken_ = router_.untaken().Add(caller_.peer, bytes);
   }

@@ -41,11 +41,9 @@ void RateLimitedLog::Add(const std::string& address, const std::string& what, Ti
     return;
   }
   const std::uint64_t unsaid = std::exchange(line->second, Line{now}).unsaid;
-  log_(absl::StrCat(line->first, " ", what,
-                    unsaid == 0 ? ""
-                                : absl::StrCat("; ", unsaid,
-                                               " more refusals since its last "
-                                               "line")));
+  log_(absl::StrCat(
+      line->first, " ", what,
+      unsaid == 0 ? "" : absl::StrCat("; ", unsaid, " more refusals since its last line")));
 }
 
 namespace {

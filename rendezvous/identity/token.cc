@@ -252,8 +252,7 @@ absl::StatusOr<TokenFile> TokenFile::Parse(absl::string_view text) {
         !absl::ParseTime(kUntil, words[at + 3], &until, nullptr)) {
       return absl::InvalidArgumentError(
           "has a line that is not \"former TOKEN until YYYY-MM-DDThh:mm:ssZ\"; remove that line, "
-          "or "
-          "make a new token with `muster token new`");
+          "or make a new token with `muster token new`");
     }
     file.former.push_back({*std::move(former), until});
   }
