@@ -1,7 +1,6 @@
 #include "rendezvous/etcd/election.h"
 
 #include <algorithm>
-#include <string_view>
 
 #include "absl/strings/str_cat.h"
 

@@ -1,16 +1,12 @@
 #include "rendezvous/etcd/etcd_members.h"
 
 #include <algorithm>
-#include <string>
 #include <tuple>
-#include <utility>
-#include <variant>
 
 #include <grpcpp/create_channel.h>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 
 #include "rendezvous/net/grpc_server.h"
 

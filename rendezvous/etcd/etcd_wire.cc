@@ -1,11 +1,9 @@
 // What is asked of etcd and what it answers, as its API's messages.
 #include <string>
-#include <utility>
 #include <variant>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 
 #include "rendezvous/etcd/etcd_members.h"
 

@@ -1,10 +1,6 @@
 #include "rendezvous/etcd/journal_keys.h"
 
 #include <algorithm>
-#include <array>
-#include <optional>
-#include <utility>
-#include <variant>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
@@ -14,7 +10,6 @@
 #include "absl/strings/strip.h"
 
 #include "proto/staged_batch.pb.h"
-#include "rendezvous/journal/journal.h"
 
 namespace muster::rendezvous::etcd {
 namespace {

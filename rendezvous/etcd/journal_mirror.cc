@@ -2,14 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstddef>
 #include <optional>
-#include <utility>
 #include <variant>
 
 #include "absl/strings/match.h"
-
-#include "rendezvous/etcd/journal_keys.h"
 
 namespace muster::rendezvous::etcd {
 namespace {

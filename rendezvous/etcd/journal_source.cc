@@ -1,11 +1,6 @@
 #include "rendezvous/etcd/journal_source.h"
 
 #include <algorithm>
-#include <cstddef>
-#include <optional>
-#include <utility>
-
-#include "rendezvous/etcd/journal_keys.h"
 
 namespace muster::rendezvous::etcd {
 namespace {

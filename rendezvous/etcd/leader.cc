@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
-#include <utility>
 #include <variant>
 
 #include "absl/strings/numbers.h"

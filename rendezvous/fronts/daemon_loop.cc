@@ -2,10 +2,7 @@
 
 #include <time.h>
 
-#include <chrono>
 #include <cstddef>
-#include <cstdint>
-#include <string>
 #include <type_traits>
 #include <utility>
 #include <variant>

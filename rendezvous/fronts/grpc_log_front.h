@@ -1,7 +1,6 @@
 // The gRPC face of LogExchange: the calls ReadLog and DeliverLog of proto/rendezvous.proto.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <map>

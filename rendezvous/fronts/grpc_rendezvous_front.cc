@@ -2,9 +2,7 @@
 
 #include <chrono>
 #include <deque>
-#include <memory>
 #include <optional>
-#include <string>
 #include <utility>
 
 #include <grpcpp/support/byte_buffer.h>
@@ -12,10 +10,8 @@
 #include "base/async/timer.h"
 #include "proto/rendezvous.pb.h"
 #include "rendezvous/core/values/limits.h"
-#include "rendezvous/core/values/phrases.h"
 #include "rendezvous/core/values/quotas.h"
 #include "rendezvous/fronts/loop_stream.h"
-#include "rendezvous/net/peer.h"
 #include "rendezvous/wire/wire.h"
 
 namespace muster::rendezvous {

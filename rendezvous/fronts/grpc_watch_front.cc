@@ -1,17 +1,12 @@
 #include "rendezvous/fronts/grpc_watch_front.h"
 
 #include <algorithm>
-#include <chrono>
-#include <cstddef>
 #include <cstdint>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "base/async/timer.h"
 #include "proto/rendezvous.pb.h"
 #include "rendezvous/core/values/limits.h"
-#include "rendezvous/core/values/phrases.h"
 #include "rendezvous/core/values/snapshot.h"
 #include "rendezvous/fronts/loop_stream.h"
 #include "rendezvous/wire/wire.h"

@@ -1,17 +1,13 @@
 #include "rendezvous/fronts/loop_call.h"
 
 #include <atomic>
-#include <cstdint>
 #include <string>
 
 #include <grpcpp/impl/codegen/proto_utils.h>
 #include <grpcpp/server_context.h>
-#include <grpcpp/support/byte_buffer.h>
 #include <boost/asio/post.hpp>
 
 #include "absl/strings/str_cat.h"
-
-#include "rendezvous/net/peer.h"
 
 namespace muster::rendezvous {
 

@@ -1,8 +1,6 @@
 #include "rendezvous/fronts/subscriptions.h"
 
 #include <algorithm>
-#include <chrono>
-#include <utility>
 #include <variant>
 
 #include "rendezvous/core/values/progress.h"

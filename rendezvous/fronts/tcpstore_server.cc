@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "rendezvous/net/peer.h"
-
 namespace muster::rendezvous {
 
 using boost::asio::ip::address;

@@ -6,7 +6,6 @@
 
 #include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <utility>
 
 #include <spdlog/spdlog.h>

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <initializer_list>
-#include <optional>
 #include <utility>
 
 #include <openssl/err.h>
@@ -19,7 +18,6 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "rendezvous/identity/openssl_ptr.h"
-#include "rendezvous/identity/token.h"
 
 namespace muster::rendezvous {
 namespace {

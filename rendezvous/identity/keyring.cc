@@ -19,7 +19,6 @@
 #include "base/failure.h"
 #include "base/safe_path.h"
 #include "base/unique_fd.h"
-#include "rendezvous/identity/token.h"
 
 namespace muster::rendezvous {
 namespace {

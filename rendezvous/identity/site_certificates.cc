@@ -4,10 +4,8 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <memory>
 #include <set>
 #include <utility>
-#include <vector>
 
 #include <openssl/crypto.h>
 #include <openssl/err.h>
@@ -15,15 +13,12 @@
 #include <openssl/x509_vfy.h>
 #include <openssl/x509v3.h>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/failure.h"
 #include "base/safe_path.h"
 #include "base/unique_fd.h"
-#include "rendezvous/identity/openssl_ptr.h"
 #include "rendezvous/identity/token.h"
 
 namespace muster::rendezvous {

@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <cstring>
-#include <optional>
 #include <vector>
 
 #include <grpc/grpc_security.h>

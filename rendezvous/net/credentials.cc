@@ -17,7 +17,6 @@
 #include "absl/time/time.h"
 
 #include "rendezvous/core/values/limits.h"
-#include "rendezvous/identity/token.h"
 
 namespace muster::rendezvous {
 namespace {

@@ -4,10 +4,8 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#include <cstdint>
 #include <cstring>
 #include <memory>
-#include <optional>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"

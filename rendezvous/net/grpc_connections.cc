@@ -5,9 +5,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <cstddef>
 #include <cstring>
-#include <memory>
 #include <string>
 #include <string_view>
 
@@ -17,8 +15,6 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/numbers.h"
-
-#include "rendezvous/net/peer.h"
 
 namespace muster::rendezvous {
 namespace {

@@ -7,8 +7,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "rendezvous/net/peer.h"
-
 namespace muster::rendezvous {
 namespace {
 

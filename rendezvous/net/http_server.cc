@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cstddef>
 #include <map>
-#include <utility>
 
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -16,7 +15,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "rendezvous/net/listening_socket.h"
 
 namespace muster::rendezvous {
 namespace {

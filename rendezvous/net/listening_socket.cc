@@ -10,15 +10,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <memory>
 #include <string>
 #include <utility>
 
 #include <spdlog/spdlog.h>
 #include <boost/asio/ip/v6_only.hpp>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 

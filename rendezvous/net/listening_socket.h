@@ -1,11 +1,9 @@
 // Sockets that listen at an endpoint.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include <boost/asio/io_context.hpp>

@@ -6,18 +6,14 @@
 #include <linux/sock_diag.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
-#include <sys/types.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
-#include <optional>
-#include <utility>
 
 #include <spdlog/spdlog.h>
-#include <boost/asio/ip/tcp.hpp>
 
 #include "base/unique_fd.h"
 

@@ -15,8 +15,6 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "rendezvous/core/values/limits.h"
-#include "rendezvous/net/peer.h"
 #include "rendezvous/wire/first_byte.h"
 
 namespace muster::rendezvous {

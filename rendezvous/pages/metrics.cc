@@ -1,13 +1,8 @@
 #include "rendezvous/pages/metrics.h"
 
 #include <algorithm>
-#include <array>
-#include <chrono>
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
 #include <optional>
-#include <string>
 #include <variant>
 
 #include "absl/strings/str_cat.h"
