@@ -15,6 +15,10 @@ namespace {
 constexpr std::size_t kBytesInATurn = 8 << 20;
 constexpr std::size_t kKeysInATurn = 10'000;
 
+// Before all is read anew where that has failed; twice as long each time.
+constexpr std::chrono::milliseconds kFirstMirrorPause = std::chrono::seconds(1);
+constexpr std::chrono::milliseconds kLongestMirrorPause = std::chrono::minutes(1);
+
 }  // namespace
 
 void MemorySource::Look(std::vector<std::string> keys,
@@ -55,14 +59,6 @@ void MemorySource::Expect(const std::vector<Operation>& operations) {
     }
   }
 }
-
-namespace {
-
-// Before all is read anew where that has failed; twice as long each time.
-constexpr std::chrono::milliseconds kFirstMirrorPause = std::chrono::seconds(1);
-constexpr std::chrono::milliseconds kLongestMirrorPause = std::chrono::minutes(1);
-
-}  // namespace
 
 JournalMirror::JournalMirror(Etcd& etcd, std::unique_ptr<Alarm> alarm, const std::string& root,
                              MemorySource::Later later, Handlers handlers)

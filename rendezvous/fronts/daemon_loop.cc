@@ -46,22 +46,6 @@ JournalBatch ToJournal(Batch batch) {
   return bytes;
 }
 
-}  // namespace
-
-void BatchEncoder::Encode(Batch batch, std::function<void(JournalBatch)> done) {
-  if (!IsLarge(batch)) return done(ToJournal(std::move(batch)));
-  if (!thread_) thread_.emplace(1);
-  auto deliver =
-      lifetime_.Guard([done = std::move(done)](JournalBatch bytes) { done(std::move(bytes)); });
-  boost::asio::post(*thread_, [&io = io_, goes_on = boost::asio::make_work_guard(io_),
-                               batch = std::move(batch), deliver = std::move(deliver)]() mutable {
-    boost::asio::post(io, [bytes = ToJournal(std::move(batch)),
-                           deliver = std::move(deliver)]() mutable { deliver(std::move(bytes)); });
-  });
-}
-
-namespace {
-
 // Before a batch for which there was no room on the disk is tried again.
 constexpr std::chrono::seconds kRest(1);
 
@@ -81,7 +65,22 @@ std::chrono::nanoseconds ThreadTime() {
   return std::chrono::seconds(spent.tv_sec) + std::chrono::nanoseconds(spent.tv_nsec);
 }
 
+// To write a directive takes 20 us or two.
+constexpr int kToldInATurn = 100;
+
 }  // namespace
+
+void BatchEncoder::Encode(Batch batch, std::function<void(JournalBatch)> done) {
+  if (!IsLarge(batch)) return done(ToJournal(std::move(batch)));
+  if (!thread_) thread_.emplace(1);
+  auto deliver =
+      lifetime_.Guard([done = std::move(done)](JournalBatch bytes) { done(std::move(bytes)); });
+  boost::asio::post(*thread_, [&io = io_, goes_on = boost::asio::make_work_guard(io_),
+                               batch = std::move(batch), deliver = std::move(deliver)]() mutable {
+    boost::asio::post(io, [bytes = ToJournal(std::move(batch)),
+                           deliver = std::move(deliver)]() mutable { deliver(std::move(bytes)); });
+  });
+}
 
 JournalWriter::JournalWriter(boost::asio::io_context& io, DaemonCore& core, Journal& journal,
                              std::function<void()> ended,
@@ -149,13 +148,6 @@ void JournalWriter::OnWritten(const absl::Status& status) {
   ended_();
   Follow();
 }
-
-namespace {
-
-// To write a directive takes 20 us or two.
-constexpr int kToldInATurn = 100;
-
-}  // namespace
 
 DaemonLoop::DaemonLoop(boost::asio::io_context& io, Watcher watcher,
                        const Coordinator::Options& options, const LogReaders::Options& logs)

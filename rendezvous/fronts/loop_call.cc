@@ -10,18 +10,18 @@
 #include "absl/strings/str_cat.h"
 
 namespace muster::rendezvous {
+namespace {
+
+using google::protobuf::MessageLite;
+using Serialization = grpc::SerializationTraits<MessageLite>;
+
+}  // namespace
 
 Caller CallerOf(const grpc::ServerContextBase& call) {
   Caller caller{.peer = ParsePeer(call.peer())};
   if (const auto address = ParseHostAddress(caller.peer.address)) caller.host = HostLine(*address);
   return caller;
 }
-
-namespace {
-
-using google::protobuf::MessageLite;
-
-}  // namespace
 
 absl::Status NoLongerAllowed() {
   return absl::PermissionDeniedError("this client's token is no longer valid");
@@ -227,13 +227,7 @@ void LoopCall::Cancelled() {
   if (on_cancel) on_cancel();
 }
 
-namespace {
-
-using Serialization = grpc::SerializationTraits<google::protobuf::MessageLite>;
-
-}  // namespace
-
-absl::Status ParseBytes(grpc::ByteBuffer* bytes, google::protobuf::MessageLite* message) {
+absl::Status ParseBytes(grpc::ByteBuffer* bytes, MessageLite* message) {
   const bool parsed = Serialization::Deserialize(bytes, message).ok();
   bytes->Clear();
   if (parsed) return absl::OkStatus();
@@ -241,7 +235,7 @@ absl::Status ParseBytes(grpc::ByteBuffer* bytes, google::protobuf::MessageLite* 
       absl::StrCat("the call's message is no ", message->GetTypeName()));
 }
 
-void ToBytes(const google::protobuf::MessageLite& message, grpc::ByteBuffer* bytes) {
+void ToBytes(const MessageLite& message, grpc::ByteBuffer* bytes) {
   bool own = false;
   // gRPC writes to an empty one alone. It fails for a message of 2 GiB.
   bytes->Clear();

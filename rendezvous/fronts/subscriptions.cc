@@ -11,6 +11,10 @@ namespace {
 constexpr std::chrono::milliseconds kStepPause(1000);
 constexpr std::size_t kBytesInASecond = 64 << 10;
 
+TimePoint LogTime() {
+  return std::chrono::steady_clock::now();
+}
+
 }  // namespace
 
 bool AnyRankTells(const JobSnapshot& job) {
@@ -90,14 +94,6 @@ void ChangeFeed::Publish() {
     PublishAfter(Pause());
   }
 }
-
-namespace {
-
-TimePoint LogTime() {
-  return std::chrono::steady_clock::now();
-}
-
-}  // namespace
 
 LogReaderId LogExchange::OpenReader(LogRequest request, Reader reader) {
   const LogReaderId id = next_reader_++;

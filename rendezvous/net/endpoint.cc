@@ -48,6 +48,20 @@ std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> NumericAddress(const std::s
   return {found, ::freeaddrinfo};
 }
 
+// The IP address in `host`, an IPv4 address mapped to IPv6; nullopt for a name.
+std::optional<in6_addr> AddressOf(const std::string& host) {
+  const auto found = NumericAddress(host);
+  if (found == nullptr) return std::nullopt;
+  if (found->ai_family == AF_INET6) {
+    return reinterpret_cast<const sockaddr_in6*>(found->ai_addr)->sin6_addr;
+  }
+  in6_addr mapped = {};
+  mapped.s6_addr[10] = mapped.s6_addr[11] = 0xff;
+  std::memcpy(mapped.s6_addr + 12, &reinterpret_cast<const sockaddr_in*>(found->ai_addr)->sin_addr,
+              sizeof(in_addr));
+  return mapped;
+}
+
 }  // namespace
 
 absl::StatusOr<std::uint16_t> ParsePort(absl::string_view text) {
@@ -142,24 +156,6 @@ std::string ToString(const Endpoint& endpoint) {
   for (const Endpoint& standby : endpoint.standbys) absl::StrAppend(&text, ",", ToString(standby));
   return text;
 }
-
-namespace {
-
-// The IP address in `host`, an IPv4 address mapped to IPv6; nullopt for a name.
-std::optional<in6_addr> AddressOf(const std::string& host) {
-  const auto found = NumericAddress(host);
-  if (found == nullptr) return std::nullopt;
-  if (found->ai_family == AF_INET6) {
-    return reinterpret_cast<const sockaddr_in6*>(found->ai_addr)->sin6_addr;
-  }
-  in6_addr mapped = {};
-  mapped.s6_addr[10] = mapped.s6_addr[11] = 0xff;
-  std::memcpy(mapped.s6_addr + 12, &reinterpret_cast<const sockaddr_in*>(found->ai_addr)->sin_addr,
-              sizeof(in_addr));
-  return mapped;
-}
-
-}  // namespace
 
 std::string WhyNobodyConnects(const std::string& host) {
   const std::optional<in6_addr> address = AddressOf(host);

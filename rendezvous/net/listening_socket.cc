@@ -141,37 +141,6 @@ absl::StatusOr<std::vector<tcp::acceptor>> OpenAt(boost::asio::io_context& io,
   return absl::UnavailableError(sentence);
 }
 
-}  // namespace
-
-absl::StatusOr<std::vector<tcp::acceptor>> ListenAt(boost::asio::io_context& io,
-                                                    const Endpoint& endpoint) {
-  return OpenAt(io, endpoint, Then::kListen);
-}
-
-absl::StatusOr<std::vector<tcp::acceptor>> BindAt(boost::asio::io_context& io,
-                                                  const Endpoint& endpoint) {
-  auto sockets = OpenAt(io, endpoint, Then::kHold);
-  if (!absl::IsAlreadyExists(sockets.status())) return sockets;
-  return OpenAt(io, endpoint, Then::kWait);
-}
-
-tcp::acceptor AcceptorOf(boost::asio::io_context& io, int fd) {
-  sockaddr_storage local = {};
-  socklen_t size = sizeof local;
-  getsockname(fd, reinterpret_cast<sockaddr*>(&local), &size);
-  return tcp::acceptor(io, local.ss_family == AF_INET6 ? tcp::v6() : tcp::v4(), fd);
-}
-
-std::uint16_t PortOf(const std::vector<tcp::acceptor>& sockets) {
-  error_code error;
-  const tcp::endpoint local = sockets.front().local_endpoint(error);
-  return error ? 0 : local.port();
-}
-
-namespace {
-
-using boost::asio::ip::tcp;
-
 constexpr int kAcceptsPerTurn = 64;
 // Retry interval after the kernel ran out of file descriptors, if no connection of ours closes.
 constexpr std::chrono::seconds kRetryAfter(1);
@@ -204,6 +173,31 @@ bool IsOutOfFiles(int error) {
 }
 
 }  // namespace
+
+absl::StatusOr<std::vector<tcp::acceptor>> ListenAt(boost::asio::io_context& io,
+                                                    const Endpoint& endpoint) {
+  return OpenAt(io, endpoint, Then::kListen);
+}
+
+absl::StatusOr<std::vector<tcp::acceptor>> BindAt(boost::asio::io_context& io,
+                                                  const Endpoint& endpoint) {
+  auto sockets = OpenAt(io, endpoint, Then::kHold);
+  if (!absl::IsAlreadyExists(sockets.status())) return sockets;
+  return OpenAt(io, endpoint, Then::kWait);
+}
+
+tcp::acceptor AcceptorOf(boost::asio::io_context& io, int fd) {
+  sockaddr_storage local = {};
+  socklen_t size = sizeof local;
+  getsockname(fd, reinterpret_cast<sockaddr*>(&local), &size);
+  return tcp::acceptor(io, local.ss_family == AF_INET6 ? tcp::v6() : tcp::v4(), fd);
+}
+
+std::uint16_t PortOf(const std::vector<tcp::acceptor>& sockets) {
+  error_code error;
+  const tcp::endpoint local = sockets.front().local_endpoint(error);
+  return error ? 0 : local.port();
+}
 
 PatientAcceptor::PatientAcceptor(boost::asio::io_context& loop, Take take,
                                  std::function<bool()> has_room)

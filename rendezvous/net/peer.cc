@@ -76,8 +76,6 @@ std::optional<tcp::endpoint> HostEndpoint(const Peer& peer) {
 
 namespace {
 
-using boost::asio::ip::tcp;
-
 // One end of the connection, by getsockname or getpeername; nullopt: it has none.
 template <typename GetName>
 std::optional<tcp::endpoint> EndOf(int fd, GetName get_name) {
