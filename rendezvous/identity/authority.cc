@@ -198,8 +198,6 @@ struct Authority::Derived {
   absl::once_flag certificate_once;
   CertificatePtr own;
   std::string certificate;
-
-  void SetCertificate();
 };
 
 absl::string_view NameOf(Role role) {
@@ -234,18 +232,6 @@ Authority::Authority(const Token& token) : derived_(std::make_shared<Derived>())
   derived_->token = token;
 }
 
-void Authority::Derived::SetCertificate() {
-  // RFC 5280, 4.1.2.5: this date means no expiry.
-  own = Draft(name, name, key.get(), 1, absl::FromUnixSeconds(0),
-              absl::FromCivil(absl::CivilSecond(9999, 12, 31, 23, 59, 59), absl::UTCTimeZone()));
-  Extend(own.get(), own.get(),
-         {{NID_basic_constraints, "critical,CA:TRUE,pathlen:0"},
-          {NID_key_usage, "critical,keyCertSign"},
-          {NID_subject_key_identifier, "hash"}});
-  Sign(own.get(), key.get());
-  certificate = PemOf(own.get());
-}
-
 const Authority::Derived& Authority::derived() const {
   Derived& all = *derived_;
   absl::call_once(all.once, [&all] {
@@ -259,7 +245,18 @@ const Authority::Derived& Authority::derived() const {
 const Authority::Derived& Authority::certified() const {
   derived();
   Derived& all = *derived_;
-  absl::call_once(all.certificate_once, [&all] { all.SetCertificate(); });
+  absl::call_once(all.certificate_once, [&all] {
+    // RFC 5280, 4.1.2.5: this date means no expiry.
+    const absl::Time never =
+        absl::FromCivil(absl::CivilSecond(9999, 12, 31, 23, 59, 59), absl::UTCTimeZone());
+    all.own = Draft(all.name, all.name, all.key.get(), 1, absl::FromUnixSeconds(0), never);
+    Extend(all.own.get(), all.own.get(),
+           {{NID_basic_constraints, "critical,CA:TRUE,pathlen:0"},
+            {NID_key_usage, "critical,keyCertSign"},
+            {NID_subject_key_identifier, "hash"}});
+    Sign(all.own.get(), all.key.get());
+    all.certificate = PemOf(all.own.get());
+  });
   return all;
 }
 

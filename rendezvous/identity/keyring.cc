@@ -121,10 +121,34 @@ struct Keyring::State {
   // Updates `files`. The errors are about files that keep their former contents.
   std::vector<absl::Status> Read() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // The directory and the tenant's file are unchanged since they were read.
-  bool IsCurrent(const std::string& tenant) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  bool IsCurrent(const std::string& tenant) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    const auto found = files.find(tenant);
+    return found != files.end() && found->second.stamp == StampOf(PathOf(tenant)) &&
+           folder == StampOf(directory);
+  }
   // Builds the list of keys from `files`.
-  void Compose(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
-  void Tell(const std::vector<absl::Status>& errors) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  void Compose(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    if (now < good_until) return;
+    std::vector<Key> composed;
+    good_until = absl::InfiniteFuture();
+    for (const auto& [tenant, file_of_tenant] : files) {
+      for (const Key& key : file_of_tenant.keys) {
+        if (key.until <= now) continue;
+        good_until = std::min(good_until, key.until);
+        composed.push_back(key);
+      }
+    }
+    keys = std::make_shared<const TokenKeys>(std::move(composed));
+  }
+  void Tell(const std::vector<absl::Status>& errors) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    std::set<std::string> sentences;
+    for (const absl::Status& error : errors) sentences.emplace(error.message());
+    const std::set<std::string> before = std::exchange(told, std::move(sentences));
+    if (!trouble) return;
+    for (const std::string& sentence : told) {
+      if (!before.contains(sentence)) trouble(sentence);
+    }
+  }
 
   // The paths; empty: the keys never change.
   std::string file;
@@ -196,36 +220,6 @@ std::vector<absl::Status> Keyring::State::Read() {
     good_until = absl::InfinitePast();
   }
   return wrong;
-}
-
-void Keyring::State::Compose(absl::Time now) {
-  if (now < good_until) return;
-  std::vector<Key> composed;
-  good_until = absl::InfiniteFuture();
-  for (const auto& [tenant, file_of_tenant] : files) {
-    for (const Key& key : file_of_tenant.keys) {
-      if (key.until <= now) continue;
-      good_until = std::min(good_until, key.until);
-      composed.push_back(key);
-    }
-  }
-  keys = std::make_shared<const TokenKeys>(std::move(composed));
-}
-
-bool Keyring::State::IsCurrent(const std::string& tenant) const {
-  const auto found = files.find(tenant);
-  return found != files.end() && found->second.stamp == StampOf(PathOf(tenant)) &&
-         folder == StampOf(directory);
-}
-
-void Keyring::State::Tell(const std::vector<absl::Status>& errors) {
-  std::set<std::string> sentences;
-  for (const absl::Status& error : errors) sentences.emplace(error.message());
-  const std::set<std::string> before = std::exchange(told, std::move(sentences));
-  if (!trouble) return;
-  for (const std::string& sentence : told) {
-    if (!before.contains(sentence)) trouble(sentence);
-  }
 }
 
 TokenKeys::TokenKeys(std::vector<Key> keys) : keys_(std::move(keys)) {

@@ -201,6 +201,17 @@ absl::StatusOr<std::string> ReadAll(const char* what, const std::string& path, b
   return text;
 }
 
+// Why the certificates are not valid for one of the uses.
+absl::Status Check(const std::vector<CertificatePtr>& chain,
+                   const std::vector<CertificatePtr>& authorities,
+                   const std::set<CertificateUse>& uses, const CertificateFiles& files) {
+  for (const CertificateUse use : uses) {
+    const std::string problem = Judge(chain, authorities, use, files.ca).problem;
+    if (!problem.empty()) return Unfit(kReadCertificate, files.certificate, problem);
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 SiteCertificates::Pem::~Pem() {
@@ -216,11 +227,6 @@ struct SiteCertificates::State {
   absl::Status Read() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   void Tell(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
 
-  // Why the certificates are not valid for one of the uses.
-  static absl::Status Check(const std::vector<CertificatePtr>& chain,
-                            const std::vector<CertificatePtr>& authorities,
-                            const std::set<CertificateUse>& uses, const CertificateFiles& files);
-
   CertificateFiles files;
   Trouble trouble;
   absl::Mutex mutex;
@@ -230,17 +236,6 @@ struct SiteCertificates::State {
   CertificatePtr own ABSL_GUARDED_BY(mutex);
   std::string told ABSL_GUARDED_BY(mutex);
 };
-
-absl::Status SiteCertificates::State::Check(const std::vector<CertificatePtr>& chain,
-                                            const std::vector<CertificatePtr>& authorities,
-                                            const std::set<CertificateUse>& uses,
-                                            const CertificateFiles& files) {
-  for (const CertificateUse use : uses) {
-    const std::string problem = Judge(chain, authorities, use, files.ca).problem;
-    if (!problem.empty()) return Unfit(kReadCertificate, files.certificate, problem);
-  }
-  return absl::OkStatus();
-}
 
 absl::Status SiteCertificates::State::Read() {
   const Stamps now = {StampOf(files.ca), StampOf(files.certificate), StampOf(files.key)};
@@ -303,8 +298,8 @@ absl::StatusOr<SiteCertificates> SiteCertificates::Load(CertificateFiles files, 
 
 absl::Status SiteCertificates::UseFor(CertificateUse use) const {
   const absl::MutexLock lock(&state_->mutex);
-  const absl::Status fit = State::Check(CertificatesIn(state_->pem->certificate),
-                                        CertificatesIn(state_->pem->roots), {use}, state_->files);
+  const absl::Status fit = Check(CertificatesIn(state_->pem->certificate),
+                                 CertificatesIn(state_->pem->roots), {use}, state_->files);
   if (fit.ok()) state_->uses.insert(use);
   return fit;
 }
