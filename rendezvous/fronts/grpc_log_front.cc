@@ -194,8 +194,6 @@ GrpcLogFront::GrpcLogFront(boost::asio::io_context& io, RpcRouter& router, Hold 
   });
 }
 
-GrpcLogFront::~GrpcLogFront() = default;
-
 void GrpcLogFront::EndStreams() {
   // Each leaves the set when gRPC is done with it, on the loop.
   for (Stream* const stream : streams_) {

@@ -30,7 +30,6 @@ class GrpcLogFront final {
 
   // Who has no token any more reads no further.
   GrpcLogFront(boost::asio::io_context& io, RpcRouter& router, Hold hold);
-  ~GrpcLogFront();
   GrpcLogFront(const GrpcLogFront&) = delete;
   GrpcLogFront& operator=(const GrpcLogFront&) = delete;
 

@@ -203,8 +203,6 @@ GrpcRendezvousFront::GrpcRendezvousFront(boost::asio::io_context& io, RpcRouter&
       });
 }
 
-GrpcRendezvousFront::~GrpcRendezvousFront() = default;
-
 void GrpcRendezvousFront::EndStreams() {
   // Each leaves the set when gRPC is done with it, on the loop.
   for (Stream* stream : streams_) stream->Lose("the daemon stopped");

@@ -29,7 +29,6 @@ class GrpcRendezvousFront final {
   };
 
   GrpcRendezvousFront(boost::asio::io_context& io, RpcRouter& router, Listener listener);
-  ~GrpcRendezvousFront();
   GrpcRendezvousFront(const GrpcRendezvousFront&) = delete;
   GrpcRendezvousFront& operator=(const GrpcRendezvousFront&) = delete;
 

@@ -55,7 +55,6 @@ class TunnelFront final {
   };
 
   TunnelFront(boost::asio::io_context& io, RpcRouter& router, Gate gate);
-  ~TunnelFront();
   TunnelFront(const TunnelFront&) = delete;
   TunnelFront& operator=(const TunnelFront&) = delete;
 
@@ -178,8 +177,6 @@ TunnelFront::TunnelFront(boost::asio::io_context& io, RpcRouter& router, Gate ga
                        return Stream::Open<Stream>(*this, context, std::move(pass));
                      });
 }
-
-TunnelFront::~TunnelFront() = default;
 
 void TunnelFront::BeginRound(TunnelRound round, const tcp::endpoint& store) {
   EndRound();
