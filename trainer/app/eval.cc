@@ -29,7 +29,7 @@
 #include "trainer/app/training/reports.h"
 #include "trainer/app/training/snapshot.h"
 #include "trainer/comm/world.h"
-#include "trainer/data/open_data.h"
+#include "trainer/data/datasets.h"
 #include "trainer/runtime/failure.h"
 #include "trainer/runtime/process_setup.h"
 #include "trainer/worker/launcher_link.h"

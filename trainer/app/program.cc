@@ -37,7 +37,7 @@
 #include "trainer/app/training/trainer.h"
 #include "trainer/comm/round_store.h"
 #include "trainer/compat/tensor_memory.h"
-#include "trainer/data/open_data.h"
+#include "trainer/data/datasets.h"
 #include "trainer/io/formats/files.h"
 #include "trainer/runtime/failure.h"
 #include "trainer/runtime/process_setup.h"

@@ -27,7 +27,11 @@ struct Batch {
 };
 
 // The same tensors with `count` rows from row `begin` on, which share memory with those of `batch`.
-Batch BatchRows(const Batch& batch, std::int64_t begin, std::int64_t count);
+inline Batch BatchRows(const Batch& batch, std::int64_t begin, std::int64_t count) {
+  Batch rows = {batch.inputs.narrow(0, begin, count), batch.targets.narrow(0, begin, count)};
+  for (const at::Tensor& other : batch.others) rows.others.push_back(other.narrow(0, begin, count));
+  return rows;
+}
 
 // Samples 0 to size() - 1. Immutable, so any number of threads may use it at once.
 class Dataset {

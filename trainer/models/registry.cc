@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "trainer/data/open_data.h"
+#include "trainer/data/datasets.h"
 #include "trainer/models/gpt.h"
 #include "trainer/models/guarded.h"
 #include "trainer/models/image_models.h"

@@ -6,7 +6,7 @@
 
 #include "absl/status/statusor.h"
 
-#include "trainer/data/open_data.h"
+#include "trainer/data/datasets.h"
 #include "trainer/models/recipe.h"
 
 namespace muster::trainer {

@@ -10,7 +10,6 @@
 
 #include "test/support/temp_dir.h"
 #include "trainer/data/datasets.h"
-#include "trainer/data/open_data.h"
 
 namespace muster::trainer {
 namespace {

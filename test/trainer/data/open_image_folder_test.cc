@@ -1,5 +1,5 @@
 // Folders of images as tensors.
-#include "trainer/data/open_data.h"
+#include "trainer/data/datasets.h"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>

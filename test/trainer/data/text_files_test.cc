@@ -7,7 +7,7 @@
 
 #include "test/support/temp_dir.h"
 #include "trainer/data/samples/data_files.h"
-#include "trainer/data/samples/token_splits.h"
+#include "trainer/data/samples/token_files.h"
 
 namespace muster::trainer {
 namespace {

@@ -1,4 +1,4 @@
-#include "trainer/data/samples/token_splits.h"
+#include "trainer/data/samples/token_files.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "trainer/data/batch_loader.h"
-#include "trainer/data/open_data.h"
+#include "trainer/data/datasets.h"
 #include "trainer/models/gpt.h"
 #include "trainer/models/model.h"
 #include "trainer/models/objective.h"

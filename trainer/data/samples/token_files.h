@@ -1,4 +1,4 @@
-// Opens files of tokens, and text files as tokens.
+// Opens files of tokens, and text files as tokens, and divides them into splits.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
+#include "trainer/data/samples/data_options.h"
 #include "trainer/data/samples/token_windows.h"
 #include "trainer/io/formats/files.h"
 #include "trainer/text/tokenizer.h"
@@ -62,5 +63,31 @@ class TokenWriter {
   const TokenType type_;
   std::int64_t count_ = 0;
 };
+
+// Opens the text or the tokens that the user asks for.
+
+// Where tokens come from.
+enum class TokenSource {
+  kText,       // text files, as bytes or encoded by a tokenizer
+  kTokens,     // files of tokens
+  kGenerated,  // 256 KiB of text, generated in memory
+};
+
+// Both splits, with the same context and vocabulary, and at least one window in each.
+struct TokenSplits {
+  TokenWindows train;
+  TokenWindows test;
+};
+
+// Opens or generates the data. kInvalidArgument and one sentence when a file is missing, damaged,
+// of another kind or too small, or when an option is out of range.
+absl::StatusOr<TokenSplits> OpenTokenSplits(TokenSource source, const DataOptions& options);
+
+// Generated text, for tests and for machines without a data set.
+
+// Generates exactly `bytes` bytes of sentences of invented words. Only a few words can follow each
+// word: a model learns spelling within a few hundred steps, and word order later. The same `bytes`
+// and `seed` give the same text on every machine.
+std::string GenerateText(std::int64_t bytes, std::uint64_t seed);
 
 }  // namespace muster::trainer
