@@ -1,5 +1,7 @@
 #include "trainer/models/batch_norm_layer.h"
 
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/batch_norm.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/zeros.h>
@@ -7,6 +9,13 @@
 #include <utility>
 
 namespace muster::trainer {
+
+at::Tensor LocalBatchNorm(const at::Tensor& input, const BatchNormParts& parts) {
+  if (parts.training) parts.num_batches_tracked.add_(1);
+  return at::batch_norm(input, parts.weight, parts.bias, parts.running_mean, parts.running_var,
+                        parts.training, parts.momentum, parts.epsilon,
+                        at::globalContext().userEnabledCuDNN());
+}
 
 BatchNorm::BatchNorm(std::int64_t channels, std::shared_ptr<const BatchNormFunction> function)
     : function_(std::move(function)) {

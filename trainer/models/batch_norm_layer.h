@@ -11,6 +11,9 @@
 
 namespace muster::trainer {
 
+// What torch.nn.BatchNorm2d does: in training, uses the statistics of this rank's batch only.
+at::Tensor LocalBatchNorm(const at::Tensor& input, const BatchNormParts& parts);
+
 // torch.nn.BatchNorm2d, computed by the current value of `function`.
 class BatchNorm : public torch::nn::Module {
  public:

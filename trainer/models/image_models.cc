@@ -21,7 +21,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "trainer/models/batch_norm_layer.h"
-#include "trainer/models/layer_chain.h"
+#include "trainer/models/network.h"
 
 namespace muster::trainer {
 namespace {

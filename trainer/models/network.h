@@ -40,9 +40,6 @@ struct BatchNormParts {
 using BatchNormFunction =
     std::function<at::Tensor(const at::Tensor& input, const BatchNormParts& parts)>;
 
-// What torch.nn.BatchNorm2d does: in training, uses the statistics of this rank's batch only.
-at::Tensor LocalBatchNorm(const at::Tensor& input, const BatchNormParts& parts);
-
 // A layer or a block of layers that can be computed separately, after the stage before it.
 struct Stage {
   std::string name;  // the common prefix of its parameters' names, if it has any: "transformer.h.3"
@@ -92,6 +89,35 @@ struct Network {
   // With links, the last dimension of the outputs is this rank's part of this many scores, padded
   // at the end with -infinity to equal parts; 0 if outputs stay whole.
   std::int64_t split_scores = 0;
+};
+
+// Lets a network describe its layers to code that computes them in another way.
+
+// A layer or a block of layers, and its name in the module that holds it: "conv1", "layer1.0".
+// Layers without parameters and buffers, such as a ReLU, need no name.
+struct NamedLayer {
+  std::string name;
+  std::shared_ptr<torch::nn::Module> module;
+};
+
+// A module that computes one layer after another, as torch::nn::Sequential does.
+class LayerChain {
+ public:
+  virtual ~LayerChain() = default;
+
+  // In order of computation. A layer may itself be a chain or a ResidualBlock.
+  virtual std::vector<NamedLayer> layers() const = 0;
+};
+
+// A module that adds two results of its inputs, and returns the ReLU of their sum.
+class ResidualBlock {
+ public:
+  virtual ~ResidualBlock() = default;
+
+  // The layers of the first summand, in order; at least one.
+  virtual std::vector<NamedLayer> body() const = 0;
+  // The layers of the second one; empty: the inputs themselves.
+  virtual std::vector<NamedLayer> shortcut() const = 0;
 };
 
 }  // namespace muster::trainer

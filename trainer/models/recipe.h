@@ -1,6 +1,7 @@
 // What a custom program trains.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -11,6 +12,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 #include "trainer/data/dataset.h"
@@ -152,10 +154,19 @@ struct ModelRecipe {
 };
 
 // The shape of `name` if it exists and has `dimensions`; else null.
-const std::vector<std::int64_t>* FindShape(const TensorShapes& shapes, const std::string& name,
-                                           std::size_t dimensions);
+inline const std::vector<std::int64_t>* FindShape(const TensorShapes& shapes,
+                                                  const std::string& name, std::size_t dimensions) {
+  const auto found = shapes.find(name);
+  return found != shapes.end() && found->second.size() == dimensions ? &found->second : nullptr;
+}
 
 // kInvalidArgument unless all sizes of images and the number of classes are at least 1.
-absl::Status CheckImageShape(const DataShape& shape);
+inline absl::Status CheckImageShape(const DataShape& shape) {
+  for (const std::int64_t size : {shape.channels, shape.height, shape.width, shape.classes}) {
+    if (size >= 1) continue;
+    return absl::InvalidArgumentError("images and classes must have a size of at least 1");
+  }
+  return absl::OkStatus();
+}
 
 }  // namespace muster::trainer

@@ -10,6 +10,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
+#include "trainer/models/batch_norm_layer.h"
 #include "trainer/worker/timing.h"
 
 namespace muster::trainer {

@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
-#include "trainer/models/layer_chain.h"
+#include "trainer/models/network.h"
 
 namespace muster::trainer {
 namespace {

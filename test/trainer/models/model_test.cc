@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 #include <torch/nn/module.h>
 
+#include "trainer/models/batch_norm_layer.h"
 #include "trainer/models/gpt.h"
 #include "trainer/models/image_models.h"
 #include "trainer/models/objective.h"

@@ -12,7 +12,7 @@
 #include <memory>
 #include <vector>
 
-#include "trainer/models/layer_chain.h"
+#include "trainer/models/network.h"
 
 namespace muster::trainer {
 namespace {
