@@ -1,4 +1,4 @@
-#include "trainer/app/strategies/mesh_strategy.h"
+#include "trainer/app/strategies/strategy.h"
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/zeros.h>
@@ -11,7 +11,6 @@
 #include "trainer/app/strategies/mesh_groups.h"
 #include "trainer/app/strategies/mesh_part.h"
 #include "trainer/app/strategies/mesh_plan.h"
-#include "trainer/app/strategies/strategy.h"
 #include "trainer/io/state_dict.h"
 #include "trainer/models/autocast.h"
 #include "trainer/optim/gradients.h"

@@ -6,7 +6,6 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
 
-#include "trainer/app/strategies/mesh_strategy.h"
 #include "trainer/app/strategies/replica_strategy.h"
 #include "trainer/compat/torch_version.h"
 #include "trainer/models/autocast.h"
