@@ -1,4 +1,4 @@
-#include "trainer/app/training/resume_choice.h"
+#include "trainer/app/training/resume.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "trainer/app/training/epoch.h"
+#include "trainer/app/training/trainer.h"
 
 #include <algorithm>
 #include <cmath>

@@ -17,7 +17,6 @@
 #include "absl/strings/str_split.h"
 
 #include "trainer/app/training/agreement.h"
-#include "trainer/app/training/epoch.h"
 #include "trainer/app/training/evaluation.h"
 #include "trainer/app/training/loop.h"
 #include "trainer/app/training/reports.h"
