@@ -5,14 +5,10 @@
 
 #include <iostream>
 
+#include "trainer/app/commands.h"
 #include "trainer/app/compare.h"
-#include "trainer/app/consolidate.h"
-#include "trainer/app/eval.h"
 #include "trainer/app/generate.h"
-#include "trainer/app/predict.h"
 #include "trainer/app/program.h"
-#include "trainer/app/schedule.h"
-#include "trainer/app/tokenize.h"
 
 namespace muster::trainer {
 namespace {

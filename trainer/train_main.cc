@@ -2,8 +2,7 @@
 
 #include <filesystem>
 
-#include "trainer/app/consolidate.h"
-#include "trainer/app/eval.h"
+#include "trainer/app/commands.h"
 #include "trainer/app/program.h"
 
 namespace muster::trainer {

@@ -1,4 +1,4 @@
-#include "trainer/app/consolidate.h"
+#include "trainer/app/commands.h"
 
 #include <CLI/CLI.hpp>
 

@@ -1,4 +1,4 @@
-#include "trainer/app/eval.h"
+#include "trainer/app/commands.h"
 
 #include <ATen/core/Tensor.h>
 

@@ -1,4 +1,4 @@
-#include "trainer/app/predict.h"
+#include "trainer/app/commands.h"
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>

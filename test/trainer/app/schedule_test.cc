@@ -1,5 +1,5 @@
 // What a user of muster-train schedule sees.
-#include "trainer/app/schedule.h"
+#include "trainer/app/commands.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "trainer/app/tokenize.h"
+#include "trainer/app/commands.h"
 
 #include <gtest/gtest.h>
 
