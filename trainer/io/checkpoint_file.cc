@@ -59,18 +59,12 @@ std::string ShardPath(const std::string& directory, const ShardIndex& index, int
   return PathIn(directory, ShardName(shard, static_cast<int>(index.files.size())));
 }
 
-// What came of reading `path`, with the path in its sentence.
-absl::Status WithPath(const std::string& path, const absl::Status& status) {
-  if (status.ok() || absl::IsUnavailable(status)) return status;
-  return absl::InvalidArgumentError(absl::StrCat("read ", path, ": ", status.message()));
-}
-
 absl::StatusOr<ShardIndex> ReadIndexIn(const std::string& directory) {
   const absl::StatusOr<std::string> text = ReadIndexText(directory);
   if (!text.ok()) return text.status();
   absl::StatusOr<ShardIndex> index = ReadShardIndex(*text);
   if (index.ok()) return index;
-  return WithPath(PathIn(directory, kShardIndexName), index.status());
+  return ReadFailure(PathIn(directory, kShardIndexName), index.status());
 }
 
 absl::Status CheckFacts(const ByteSource& source, const FileFacts& wanted) {
@@ -137,8 +131,7 @@ absl::Status AddTensors(const ShardIndex& index, int shard, const at::Tensor& fi
     const at::Tensor tensor = ViewOf(entry, header->data_offset, file);
     const std::string_view bytes =
         BytesOf(file).substr(header->data_offset + entry.offset, entry.size);
-    if (entry.dtype == Dtype::kBool &&
-        std::any_of(bytes.begin(), bytes.end(), [](char byte) { return byte != 0 && byte != 1; })) {
+    if (entry.dtype == Dtype::kBool && !AreBools(bytes)) {
       return absl::InvalidArgumentError(
           absl::StrCat("it is damaged: ", entry.name, " has a bool neither true nor false"));
     }
@@ -148,10 +141,10 @@ absl::Status AddTensors(const ShardIndex& index, int shard, const at::Tensor& fi
 }
 
 absl::StatusOr<Value> ValueOf(const ShardIndex& index, const TensorMap& tensors) {
-  const auto find = [&](const TensorName& name, const std::string&) -> absl::StatusOr<Value> {
+  const auto find = [&](const TensorName& name, const TreePlace&) -> absl::StatusOr<Value> {
     return Value(tensors.at(name.name));
   };
-  return MapTensors<at::Tensor>(index.tree, find, "");
+  return MapTensors<at::Tensor>(index.tree, find);
 }
 
 absl::StatusOr<at::Tensor> ReadBytes(const std::string& path) {
@@ -167,8 +160,8 @@ absl::StatusOr<at::Tensor> ReadBytes(const std::string& path) {
 
 absl::StatusOr<FileFacts> WriteShard(const std::string& directory, int shard, int shards,
                                      const std::vector<NamedTensor>& tensors) {
-  return WriteSafetensorsFile({.tensors = tensors, .metadata = {{"format", "pt"}}},
-                              PathIn(directory, ShardName(shard, shards)), Folder::kOfCheckpoints);
+  return WriteSafetensors({.tensors = tensors, .metadata = {{"format", "pt"}}},
+                          PathIn(directory, ShardName(shard, shards)), Folder::kOfCheckpoints);
 }
 
 absl::Status WriteShardIndex(const std::string& directory, const ShardIndex& index) {
@@ -203,7 +196,7 @@ absl::StatusOr<Value> ReadShards(const std::string& directory, const OnShard& on
       const absl::StatusOr<at::Tensor> bytes = ReadBytes(path);
       if (!bytes.ok()) return bytes.status();
       const absl::Status added = AddTensors(*index, shard, *bytes, /*copy=*/true, &tensors);
-      if (!added.ok()) return WithPath(path, added);
+      if (!added.ok()) return ReadFailure(path, added);
       if (on_shard) on_shard(shard, shards, bytes->nbytes());
     } catch (const std::exception& error) {  // there is no memory for the tensors
       return absl::UnavailableError(absl::StrCat("read ", path, ": ", OneLine(error)));
@@ -220,7 +213,7 @@ absl::Status CheckShards(const std::string& directory) {
     const absl::StatusOr<std::unique_ptr<FileSource>> source = FileSource::Open(path);
     if (!source.ok()) return source.status();
     const absl::Status whole = CheckShard(*index, shard, **source).status();
-    if (!whole.ok()) return WithPath(path, whole);
+    if (!whole.ok()) return ReadFailure(path, whole);
   }
   return absl::OkStatus();
 }
@@ -233,7 +226,7 @@ absl::StatusOr<Value> AssembleShards(const std::string& directory, const ShardIn
     try {
       const absl::Status added =
           AddTensors(index, static_cast<int>(shard), files[shard], /*copy=*/false, &tensors);
-      if (!added.ok()) return WithPath(path, added);
+      if (!added.ok()) return ReadFailure(path, added);
     } catch (const std::exception& error) {
       return absl::UnavailableError(absl::StrCat("read ", path, ": ", OneLine(error)));
     }

@@ -4,7 +4,6 @@
 #include <array>
 #include <fstream>
 #include <memory>
-#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -36,11 +35,13 @@ constexpr std::array<std::pair<Dtype, at::ScalarType>, 10> kTypes = {{
 
 }  // namespace
 
-std::optional<Dtype> DtypeOf(const at::Tensor& tensor) {
+absl::StatusOr<Dtype> DtypeOf(const at::Tensor& tensor, const std::string& name) {
+  const bool plain = tensor.defined() && tensor.layout() == at::kStrided;
   for (const auto& [dtype, type] : kTypes) {
-    if (type == tensor.scalar_type()) return dtype;
+    if (plain && type == tensor.scalar_type()) return dtype;
   }
-  return std::nullopt;
+  return absl::InvalidArgumentError(
+      absl::StrCat("the tensor ", name, " is not dense, or of a dtype that is not written"));
 }
 
 at::ScalarType ScalarTypeOf(Dtype dtype) {
@@ -80,8 +81,7 @@ absl::StatusOr<SafetensorsContents> ReadContents(const ByteSource& source) {
     if (!status.ok()) return status;
     const std::string_view bytes = BytesOf(flat);
     if (header->checksum) facts.Add(bytes);
-    if (entry.dtype == Dtype::kBool &&
-        std::any_of(bytes.begin(), bytes.end(), [](char byte) { return byte != 0 && byte != 1; })) {
+    if (entry.dtype == Dtype::kBool && !AreBools(bytes)) {
       return absl::InvalidArgumentError(
           absl::StrCat("it is damaged: ", entry.name, " has a bool neither true nor false"));
     }
@@ -101,30 +101,22 @@ absl::StatusOr<SafetensorsContents> ReadSafetensors(const std::string& path) {
   if (!source.ok()) return source.status();
   try {
     absl::StatusOr<SafetensorsContents> contents = ReadContents(**source);
-    if (contents.ok() || absl::IsUnavailable(contents.status())) return contents;
-    return absl::InvalidArgumentError(
-        absl::StrCat("read ", path, ": ", contents.status().message()));
+    if (contents.ok()) return contents;
+    return ReadFailure(path, contents.status());
   } catch (const std::exception& error) {  // there is no memory for the tensors
     return absl::UnavailableError(absl::StrCat("read ", path, ": ", OneLine(error)));
   }
 }
 
-absl::Status WriteSafetensors(const SafetensorsContents& contents, const std::string& path) {
-  return WriteSafetensorsFile(contents, path).status();
-}
-
-absl::StatusOr<FileFacts> WriteSafetensorsFile(const SafetensorsContents& contents,
-                                               const std::string& path, Folder folder) {
+absl::StatusOr<FileFacts> WriteSafetensors(const SafetensorsContents& contents,
+                                           const std::string& path, Folder folder) {
   const auto refused = [&](const absl::Status& status) {
     return absl::InvalidArgumentError(absl::StrCat("write ", path, ": ", status.message()));
   };
   std::vector<const NamedTensor*> tensors;
   for (const NamedTensor& named : contents.tensors) {
-    if (!named.tensor.defined() || named.tensor.layout() != at::kStrided ||
-        !DtypeOf(named.tensor)) {
-      return refused(absl::InvalidArgumentError(absl::StrCat(
-          "the tensor ", named.name, " is not dense, or of a dtype that is not written")));
-    }
+    const absl::Status written = DtypeOf(named.tensor, named.name).status();
+    if (!written.ok()) return refused(written);
     tensors.push_back(&named);
   }
   std::stable_sort(tensors.begin(), tensors.end(), [](const auto* a, const auto* b) {
@@ -134,7 +126,7 @@ absl::StatusOr<FileFacts> WriteSafetensorsFile(const SafetensorsContents& conten
   header.metadata = contents.metadata;
   for (const NamedTensor* named : tensors) {
     header.entries.push_back({.name = named->name,
-                              .dtype = *DtypeOf(named->tensor),
+                              .dtype = *DtypeOf(named->tensor, named->name),
                               .sizes = named->tensor.sizes().vec()});
   }
   absl::StatusOr<std::string> beginning = LayOutSafetensors(header);

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -22,8 +21,10 @@ namespace muster::trainer {
 
 // Converts between tensors and their bytes in a file.
 
-// The tensor's type; nullopt when files have no name for it.
-std::optional<Dtype> DtypeOf(const at::Tensor& tensor);
+// The type by which files name that of `tensor`. kInvalidArgument, with one clause that calls the
+// tensor `name`, when there is none, or the tensor is none or has no elements in memory, such as a
+// sparse one.
+absl::StatusOr<Dtype> DtypeOf(const at::Tensor& tensor, const std::string& name);
 
 // LibTorch's name for `dtype`.
 at::ScalarType ScalarTypeOf(Dtype dtype);
@@ -58,15 +59,14 @@ absl::StatusOr<SafetensorsContents> ReadSafetensors(const std::string& path);
 // name.
 bool IsSafetensors(const std::string& path);
 
-// Writes `contents`, tensors with larger elements first so that each is aligned. The file appears
+// Writes `contents`, tensors with larger elements first so that each is aligned, and returns what
+// tells whether the file is still that. The file appears
 // complete or not at all. Copies at most one tensor at a time. kInvalidArgument when a name occurs
 // twice, is not UTF-8 or is "__metadata__", when a tensor is not dense or has a dtype that Dtype
 // lacks, or when the file cannot be created; kUnavailable when writing fails. An existing file is
 // then untouched (but see DurableFile::Commit).
-absl::Status WriteSafetensors(const SafetensorsContents& contents, const std::string& path);
-// The same, and says what the file holds.
-absl::StatusOr<FileFacts> WriteSafetensorsFile(const SafetensorsContents& contents,
-                                               const std::string& path,
-                                               Folder folder = Folder::kOfUser);
+absl::StatusOr<FileFacts> WriteSafetensors(const SafetensorsContents& contents,
+                                           const std::string& path,
+                                           Folder folder = Folder::kOfUser);
 
 }  // namespace muster::trainer

@@ -20,105 +20,37 @@
 namespace muster::trainer {
 namespace {
 
-constexpr std::size_t kDeepestPlace = 100;
-
-// Takes the tensors out of a tree, and leaves their names there.
-class TensorTaker {
- public:
-  explicit TensorTaker(const Value& checkpoint) : names_(checkpoint) {}
-
-  absl::StatusOr<NamedTree> Take(const Value& value);
-
-  std::vector<NamedTensor> tensors;  // in the order of the tree
-
- private:
-  absl::StatusOr<NamedTree> TakeAt(std::string word, const Value& value);
-  absl::StatusOr<NamedTree> TakeTensor(const at::Tensor& tensor);
-  absl::StatusOr<NamedTree> TakeItems(const Value& list);
-  absl::StatusOr<NamedTree> TakeDict(const Value::Dict& dict);
-
-  TensorNames names_;
-  std::vector<std::string> place_;
-  std::map<ElementsKey, std::string> known_;
-};
-
-absl::StatusOr<NamedTree> TensorTaker::Take(const Value& value) {
-  if (place_.size() >= kDeepestPlace) {
-    return absl::InvalidArgumentError("lists or dicts are within one another too deeply");
-  }
-  switch (value.kind()) {
-    case ValueKind::kNone:
-      return NamedTree();
-    case ValueKind::kBool:
-      return NamedTree(*value.boolean());
-    case ValueKind::kInt:
-      return NamedTree(*value.integer());
-    case ValueKind::kFloat:
-      return NamedTree(*value.floating());
-    case ValueKind::kString:
-      return NamedTree(*value.string());
-    case ValueKind::kTensor:
-      return TakeTensor(*value.tensor());
-    case ValueKind::kDict:
-      return TakeDict(*value.dict());
-    default:
-      return TakeItems(value);
-  }
-}
-
-absl::StatusOr<NamedTree> TensorTaker::TakeAt(std::string word, const Value& value) {
-  place_.push_back(std::move(word));
-  absl::StatusOr<NamedTree> taken = Take(value);
-  place_.pop_back();
-  return taken;
-}
-
-absl::StatusOr<NamedTree> TensorTaker::TakeTensor(const at::Tensor& tensor) {
-  const bool plain = tensor.defined() && tensor.layout() == at::kStrided && !tensor.is_quantized();
-  if (!plain || !DtypeOf(tensor)) {
-    return absl::InvalidArgumentError(absl::StrCat("the tensor ", absl::StrJoin(place_, "."),
-                                                   " is not dense, or of a dtype that is not "
-                                                   "written"));
-  }
-  // Those without elements have no memory by which to tell them apart.
-  const ElementsKey key = KeyOfElements(tensor);
-  const auto same = tensor.numel() > 0 ? known_.find(key) : known_.end();
-  if (same != known_.end()) return NamedTree(TensorName{same->second});
-  const std::string name = names_.NameAt(place_);
-  known_.emplace(key, name);
-  tensors.push_back({name, tensor});
-  return NamedTree(TensorName{name});
-}
-
-absl::StatusOr<NamedTree> TensorTaker::TakeItems(const Value& list) {
-  NamedTree::List items;
-  for (const Value& item : *list.list()) {
-    absl::StatusOr<NamedTree> taken = TakeAt(absl::StrCat(items.size()), item);
-    if (!taken.ok()) return taken;
-    items.push_back(*std::move(taken));
-  }
-  if (list.kind() == ValueKind::kTuple) return NamedTree::Tuple(std::move(items));
-  return NamedTree(std::move(items));
-}
-
-absl::StatusOr<NamedTree> TensorTaker::TakeDict(const Value::Dict& dict) {
-  NamedTree::Dict out(dict.ordered());
-  for (const auto& [key, item] : dict) {
-    std::string word = std::visit([](const auto& plain) { return absl::StrCat(plain); }, key);
-    absl::StatusOr<NamedTree> taken = TakeAt(std::move(word), item);
-    if (!taken.ok()) return taken;
-    out.Append(key, *std::move(taken));
-  }
-  return NamedTree(std::move(out));
+// Takes the tensors out of `checkpoint`, in the order of the tree, and leaves their names there.
+absl::StatusOr<NamedTree> TakeTensors(const Value& checkpoint, std::vector<NamedTensor>* tensors) {
+  TensorNames names(checkpoint);
+  std::map<ElementsKey, std::string> known;
+  const auto take = [&](const at::Tensor& tensor,
+                        const TreePlace& place) -> absl::StatusOr<NamedTree> {
+    std::vector<std::string> words;
+    for (const ValueKey& key : place) {
+      words.push_back(std::visit([](const auto& plain) { return absl::StrCat(plain); }, key));
+    }
+    const absl::Status written = DtypeOf(tensor, absl::StrJoin(words, ".")).status();
+    if (!written.ok()) return written;
+    // Those without elements have no memory by which to tell them apart.
+    const ElementsKey key = KeyOfElements(tensor);
+    const auto same = tensor.numel() > 0 ? known.find(key) : known.end();
+    if (same != known.end()) return NamedTree(TensorName{same->second});
+    const std::string name = names.NameAt(words);
+    known.emplace(key, name);
+    tensors->push_back({name, tensor});
+    return NamedTree(TensorName{name});
+  };
+  return MapTensors<TensorName>(checkpoint, take);
 }
 
 }  // namespace
 
 absl::StatusOr<ShardPlan> PlanShards(const Value& checkpoint, int shards) {
-  TensorTaker taker(checkpoint);
-  absl::StatusOr<NamedTree> tree = taker.Take(checkpoint);
+  std::vector<NamedTensor> tensors;
+  absl::StatusOr<NamedTree> tree = TakeTensors(checkpoint, &tensors);
   if (!tree.ok()) return tree.status();
-  std::stable_sort(taker.tensors.begin(), taker.tensors.end(), [](const auto& a, const auto& b) {
+  std::stable_sort(tensors.begin(), tensors.end(), [](const auto& a, const auto& b) {
     return a.tensor.nbytes() > b.tensor.nbytes();
   });
 
@@ -130,7 +62,7 @@ absl::StatusOr<ShardPlan> PlanShards(const Value& checkpoint, int shards) {
   using Load = std::pair<std::uint64_t, int>;
   std::priority_queue<Load, std::vector<Load>, std::greater<Load>> loads;
   for (int shard = 0; shard < shards; ++shard) loads.emplace(0, shard);
-  for (NamedTensor& named : taker.tensors) {
+  for (NamedTensor& named : tensors) {
     const auto [bytes, shard] = loads.top();
     const std::uint64_t more = named.tensor.nbytes();
     loads.pop();

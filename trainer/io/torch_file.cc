@@ -24,15 +24,9 @@ namespace {
 // Gives each tensor of a value a storage of its own, but the same one to the same elements.
 class Collector {
  public:
-  absl::StatusOr<StoredValue> operator()(const at::Tensor& tensor, const std::string& name) {
-    // A tensor that is none at all, or has no elements in memory, such as a sparse one.
-    const bool plain =
-        tensor.defined() && tensor.layout() == at::kStrided && !tensor.is_quantized();
-    const std::optional<Dtype> dtype = plain ? DtypeOf(tensor) : std::nullopt;
-    if (!dtype) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("the tensor ", name, " is not dense, or of a dtype that is not written"));
-    }
+  absl::StatusOr<StoredValue> operator()(const at::Tensor& tensor, const TreePlace& place) {
+    const absl::StatusOr<Dtype> dtype = DtypeOf(tensor, ToString(place));
+    if (!dtype.ok()) return dtype.status();
     const ElementsKey key = KeyOfElements(tensor);
     // Those without elements have no memory either.
     const auto known = tensor.numel() > 0 ? storage_of_.find(key) : storage_of_.end();
@@ -90,12 +84,12 @@ absl::StatusOr<at::Tensor> ReadElements(const TorchArchive& archive, std::size_t
 // The archive's value, whose tensors are views of `elements`, one tensor for each storage.
 absl::StatusOr<Value> Assemble(const TorchArchive& archive,
                                const std::vector<at::Tensor>& elements) {
-  auto view = [&](const StoredTensor& stored, const std::string&) -> absl::StatusOr<Value> {
+  const auto view = [&](const StoredTensor& stored, const TreePlace&) -> absl::StatusOr<Value> {
     const at::Tensor& whole = elements[stored.storage];
     return Value(
         whole.as_strided(stored.sizes, stored.strides, whole.storage_offset() + stored.offset));
   };
-  return MapTensors<at::Tensor>(archive.value(), view, "");
+  return MapTensors<at::Tensor>(archive.value(), view);
 }
 
 absl::StatusOr<Value> ReadValue(const ByteSource& source) {
@@ -132,12 +126,6 @@ absl::StatusOr<Value> ViewValue(const at::Tensor& bytes) {
   return Assemble(*archive, elements);
 }
 
-// What came of reading `path`, with the path in its sentence.
-absl::Status Named(const std::string& path, const absl::Status& status) {
-  if (status.ok() || absl::IsUnavailable(status)) return status;
-  return absl::InvalidArgumentError(absl::StrCat("read ", path, ": ", status.message()));
-}
-
 }  // namespace
 
 absl::StatusOr<Value> ReadTorchFile(const std::string& path) {
@@ -146,7 +134,7 @@ absl::StatusOr<Value> ReadTorchFile(const std::string& path) {
   try {
     absl::StatusOr<Value> value = ReadValue(**source);
     if (value.ok()) return value;
-    return Named(path, value.status());
+    return ReadFailure(path, value.status());
   } catch (const std::exception& error) {  // there is no memory for the tensors
     return absl::UnavailableError(absl::StrCat("read ", path, ": ", OneLine(error)));
   }
@@ -164,12 +152,12 @@ absl::Status CheckTorchFile(const std::string& path) {
   const absl::StatusOr<std::unique_ptr<FileSource>> source = FileSource::Open(path);
   if (!source.ok()) return source.status();
   const absl::StatusOr<TorchArchive> archive = TorchArchive::Open(**source);
-  return Named(path, archive.ok() ? archive->CheckStorages() : archive.status());
+  return ReadFailure(path, archive.ok() ? archive->CheckStorages() : archive.status());
 }
 
 absl::Status WriteTorchFile(const Value& value, const std::string& path, Folder folder) {
   Collector collector;
-  absl::StatusOr<StoredValue> stored = MapTensors<StoredTensor>(value, collector, "");
+  absl::StatusOr<StoredValue> stored = MapTensors<StoredTensor>(value, collector);
   absl::StatusOr<std::string> pickle = stored.ok() ? WritePickle(*stored, collector.storages())
                                                    : absl::StatusOr<std::string>(stored.status());
   if (!pickle.ok()) {

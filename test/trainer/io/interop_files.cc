@@ -36,7 +36,8 @@ void MustBeOk(const absl::Status& status) {
 
 std::string DescribeTensor(const at::Tensor& tensor) {
   const at::Tensor dense = DenseOnCpu(tensor);
-  return absl::StrCat(PythonName(*DtypeOf(tensor)), "[", absl::StrJoin(tensor.sizes().vec(), ","),
+  return absl::StrCat(PythonName(*DtypeOf(tensor, "")), "[",
+                      absl::StrJoin(tensor.sizes().vec(), ","),
                       "]:", absl::BytesToHexString(std::string(BytesOf(dense))));
 }
 
@@ -157,7 +158,7 @@ std::string WriteFilesForPython(const std::string& dir) {
   };
   std::string lines;
   const SafetensorsContents contents = {Tensors(), {{"format", "pt"}}};
-  MustBeOk(WriteSafetensors(contents, dir + "/ours.safetensors"));
+  MustBeOk(WriteSafetensors(contents, dir + "/ours.safetensors").status());
   // The file has the larger elements first.
   std::vector<NamedTensor> sorted = Tensors();
   std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {

@@ -270,10 +270,12 @@ TEST(SafetensorsTest, AnotherProgramsFileIsReadWhateverItsMetadataSays) {
 
 TEST(SafetensorsTest, WhatCannotBeWrittenOrReadGetsASentence) {
   const std::string path = PathFor("bad.safetensors");
-  EXPECT_EQ(WriteSafetensors({{{"a", at::ones({1})}, {"a", at::ones({1})}}, {}}, path).message(),
-            "write " + path + ": the name a is taken");
-  EXPECT_EQ(WriteSafetensors({{{"z", at::ones({1}, at::kComplexFloat)}}, {}}, path).message(),
-            "write " + path + ": the tensor z is not dense, or of a dtype that is not written");
+  EXPECT_EQ(
+      WriteSafetensors({{{"a", at::ones({1})}, {"a", at::ones({1})}}, {}}, path).status().message(),
+      "write " + path + ": the name a is taken");
+  EXPECT_EQ(
+      WriteSafetensors({{{"z", at::ones({1}, at::kComplexFloat)}}, {}}, path).status().message(),
+      "write " + path + ": the tensor z is not dense, or of a dtype that is not written");
   EXPECT_FALSE(fs::exists(path));
   ASSERT_TRUE(WriteSafetensors({{{"a", at::ones({100})}}, {}}, path).ok());
   fs::resize_file(path, fs::file_size(path) - 1);

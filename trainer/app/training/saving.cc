@@ -25,7 +25,7 @@ absl::StatusOr<Value> TensorCopies::Copy(const Value& value) {
   const at::NoGradGuard no_grad;
   std::map<ElementsKey, at::Tensor> copied;
   std::size_t used = 0;
-  auto copy = [&](const at::Tensor& tensor, const std::string&) -> absl::StatusOr<Value> {
+  const auto copy = [&](const at::Tensor& tensor, const TreePlace&) -> absl::StatusOr<Value> {
     // The code that writes the value reports what is wrong with it.
     if (!tensor.defined() || tensor.layout() != at::kStrided) return Value(tensor);
     at::Tensor& same = copied[KeyOfElements(tensor)];
@@ -40,7 +40,7 @@ absl::StatusOr<Value> TensorCopies::Copy(const Value& value) {
     same = buffer;
     return Value(buffer);
   };
-  absl::StatusOr<Value> copies = MapTensors<at::Tensor>(value, copy, "");
+  absl::StatusOr<Value> copies = MapTensors<at::Tensor>(value, copy);
   buffers_.resize(used);
   return copies;
 }

@@ -111,7 +111,8 @@ absl::Status WriteModel(const Job& job, const std::vector<NamedTensor>& tensors)
   }
   if (status.ok() && !job.options.checkpoint.export_path.empty()) {
     status = WriteSafetensors({.tensors = tensors, .metadata = {{"format", "pt"}}},
-                              job.options.checkpoint.export_path);
+                              job.options.checkpoint.export_path)
+                 .status();
   }
   return status;
 }

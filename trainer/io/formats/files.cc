@@ -66,6 +66,11 @@ absl::Status MemorySource::Read(std::uint64_t offset, void* out, std::size_t cou
   return absl::OkStatus();
 }
 
+absl::Status ReadFailure(const std::string& path, const absl::Status& failure) {
+  if (failure.ok() || absl::IsUnavailable(failure)) return failure;
+  return absl::InvalidArgumentError(absl::StrCat("read ", path, ": ", failure.message()));
+}
+
 void FileFacts::Add(std::string_view more) {
   // To libdeflate a null pointer, which a tensor without elements has, means to begin anew.
   if (more.empty()) return;

@@ -56,6 +56,10 @@ class MemorySource final : public ByteSource {
   const std::string_view bytes_;
 };
 
+// `failure` of reading the file at `path`, with the path in its sentence. kUnavailable stays as it
+// is, as it names the path already, and so does OK.
+absl::Status ReadFailure(const std::string& path, const absl::Status& failure);
+
 // What tells whether a file is still what was written.
 
 struct FileFacts {

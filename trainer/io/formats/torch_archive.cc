@@ -71,10 +71,6 @@ absl::StatusOr<std::string> ReadText(const ZipReader& zip, const ZipReader::Reco
   return text;
 }
 
-bool AreBools(std::string_view bytes) {
-  return std::all_of(bytes.begin(), bytes.end(), [](char byte) { return byte == 0 || byte == 1; });
-}
-
 absl::Status BadBool() {
   return absl::InvalidArgumentError("it is damaged: a bool is neither true nor false");
 }

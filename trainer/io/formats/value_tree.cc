@@ -1,5 +1,6 @@
 #include "trainer/io/formats/value_tree.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
@@ -44,6 +45,12 @@ std::string ToString(const ValueKey& key) {
   return absl::StrCat(std::get<std::int64_t>(key));
 }
 
+std::string ToString(const TreePlace& place) {
+  std::string text;
+  for (const ValueKey& key : place) absl::StrAppend(&text, "[", ToString(key), "]");
+  return text;
+}
+
 absl::Status WrongEntry(const std::string& key, std::optional<ValueKind> found, ValueKind wanted) {
   if (!found) return absl::InvalidArgumentError(absl::StrCat("'", key, "' is missing"));
   return absl::InvalidArgumentError(
@@ -82,6 +89,10 @@ const Names& NamesOf(Dtype dtype) {
 
 std::size_t ElementSize(Dtype dtype) {
   return NamesOf(dtype).size;
+}
+
+bool AreBools(std::string_view bytes) {
+  return std::all_of(bytes.begin(), bytes.end(), [](char byte) { return byte == 0 || byte == 1; });
 }
 
 const char* PythonName(Dtype dtype) {

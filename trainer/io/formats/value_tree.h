@@ -15,7 +15,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 
 namespace muster::trainer {
 
@@ -195,6 +194,9 @@ enum class Dtype {
 // The size of an element in bytes.
 std::size_t ElementSize(Dtype dtype);
 
+// Whether each of `bytes` is a bool: 0 or 1.
+bool AreBools(std::string_view bytes);
+
 // Python's name without "torch.", such as "float32".
 const char* PythonName(Dtype dtype);
 
@@ -229,14 +231,20 @@ struct Storage {
 
 // Walks a tree of Python values.
 
+// The place of a value in a tree: the keys of dicts and the numbers in lists that lead to it.
+using TreePlace = std::vector<ValueKey>;
+
+// "['model']['weight'][0]", for messages.
+std::string ToString(const TreePlace& place);
+
 // Returns `tree` with each tensor replaced by what `convert` makes of it: an
-// absl::StatusOr<BasicValue<To>>, given the tensor and its place, "['model']['weight']", behind
-// `name`. Tensors come in the order of the tree. Its first error ends the walk, as does a tree
-// deeper than 100, kInvalidArgument: the reader allows no deeper one.
+// absl::StatusOr<BasicValue<To>>, given the tensor and its place, a TreePlace, behind `place`.
+// Tensors come in the order of the tree. Its first error ends the walk, as does a tree deeper than
+// 100, kInvalidArgument: the reader allows no deeper one.
 template <typename To, typename From, typename Convert>
 absl::StatusOr<BasicValue<To>> MapTensors(const BasicValue<From>& tree, Convert& convert,
-                                          const std::string& name, int depth = 1) {
-  if (depth > 100) {
+                                          const TreePlace& place = {}) {
+  if (place.size() >= 100) {
     return absl::InvalidArgumentError("lists or dicts are within one another too deeply");
   }
   switch (tree.kind()) {
@@ -251,13 +259,15 @@ absl::StatusOr<BasicValue<To>> MapTensors(const BasicValue<From>& tree, Convert&
     case ValueKind::kString:
       return BasicValue<To>(*tree.string());
     case ValueKind::kTensor:
-      return convert(*tree.tensor(), name);
+      return convert(*tree.tensor(), place);
     case ValueKind::kList:
     case ValueKind::kTuple: {
       typename BasicValue<To>::List items;
+      TreePlace inside = place;
+      inside.emplace_back();
       for (const BasicValue<From>& item : *tree.list()) {
-        auto mapped =
-            MapTensors<To>(item, convert, absl::StrCat(name, "[", items.size(), "]"), depth + 1);
+        inside.back() = static_cast<std::int64_t>(items.size());
+        auto mapped = MapTensors<To>(item, convert, inside);
         if (!mapped.ok()) return mapped.status();
         items.push_back(std::move(*mapped));
       }
@@ -266,9 +276,11 @@ absl::StatusOr<BasicValue<To>> MapTensors(const BasicValue<From>& tree, Convert&
     }
     case ValueKind::kDict: {
       BasicDict<To> dict(tree.dict()->ordered());
+      TreePlace inside = place;
+      inside.emplace_back();
       for (const auto& [key, item] : *tree.dict()) {
-        auto mapped =
-            MapTensors<To>(item, convert, absl::StrCat(name, "[", ToString(key), "]"), depth + 1);
+        inside.back() = key;
+        auto mapped = MapTensors<To>(item, convert, inside);
         if (!mapped.ok()) return mapped.status();
         dict.Append(key, std::move(*mapped));
       }
