@@ -148,8 +148,8 @@ int Run(int argc, char** argv, const Registry& registry, const std::vector<Comma
   Progress progress(std::cout, isatty(STDOUT_FILENO) != 0);
   absl::StatusOr<Splits> data = Caught([&] { return PrepareRank(*options, *env, progress); });
   if (!data.ok()) FailProgram(program, BeforeJoining(data.status(), options->parallel.timeout));
-  return OrFail(program, RunRank(*options, ReadCommandLine(argc, argv, registry), *env,
-                                 *std::move(data), progress));
+  return OrFail(program,
+                RunRank(*options, ReadCommandLine(argc, argv), *env, *std::move(data), progress));
 }
 
 }  // namespace

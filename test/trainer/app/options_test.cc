@@ -226,9 +226,7 @@ TEST_F(ConfigTest, AKeyThatIsNotThereHasALineAndASuggestion) {
 TEST_F(ConfigTest, AFlagAtItsDefaultInAFileIsNotNamed) {
   const auto said = [&](const std::string& text) {
     const std::string path = Write(text);
-    const Registry registry = BuiltInRecipes();
-    return FlagsWithoutEffect(*Parse({"--config", path.c_str()}),
-                              {registry, {{"--config", "--config"}}},
+    return FlagsWithoutEffect(*Parse({"--config", path.c_str()}), {{"--config", "--config"}},
                               {.ranks = 2, .stages = 5, .steps = 9});
   };
   EXPECT_EQ(said("algorithm = \"adamw\"\nmomentum = 0.9\n"), std::vector<std::string>());
@@ -571,9 +569,8 @@ TEST(OptionsTest, AFlagWithoutEffectIsNamed) {
     if (!options.ok()) return std::vector<std::string>();
     std::vector<const char*> line = arguments;
     line.insert(line.begin(), "muster-train");
-    const Registry registry = BuiltInRecipes();
-    return FlagsWithoutEffect(
-        *options, ReadCommandLine(static_cast<int>(line.size()), line.data(), registry), run);
+    return FlagsWithoutEffect(*options, ReadCommandLine(static_cast<int>(line.size()), line.data()),
+                              run);
   };
   const std::pair<std::vector<const char*>, std::string> idle[] = {
       {{"--algorithm", "adamw", "--momentum", "0.9"},

@@ -1,11 +1,7 @@
 #include "trainer/app/options/idle_flags.h"
 
-#include <map>
-
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-
-#include "trainer/models/recipe.h"
 
 namespace muster::trainer {
 namespace {
@@ -27,33 +23,6 @@ class Reasons {
 
  private:
   std::map<std::string, std::string> why_;
-};
-
-// Records a model's flags.
-class FlagNotes : public FlagSet {
- public:
-  const std::vector<std::string>& flags() const { return flags_; }
-
-  void Number(const std::string& flag, std::int64_t&, std::int64_t, std::int64_t,
-              const std::string&) override {
-    flags_.push_back(flag);
-  }
-  void Number(const std::string& flag, double&, double, double, const std::string&) override {
-    flags_.push_back(flag);
-  }
-  void Text(const std::string& flag, std::string&, const std::string&) override {
-    flags_.push_back(flag);
-  }
-  void Switch(const std::string& flag, bool&, const std::string&) override {
-    flags_.push_back("--" + flag);
-  }
-  void Choice(const std::string& flag, std::string&, const std::vector<std::string>&,
-              const std::string&) override {
-    flags_.push_back(flag);
-  }
-
- private:
-  std::vector<std::string> flags_;
 };
 
 void AddForData(const Options& options, Reasons& reasons) {
@@ -143,13 +112,13 @@ void AddForCheckpoints(const Options& options, Reasons& reasons) {
 
 }  // namespace
 
-CommandLine ReadCommandLine(int argc, const char* const* argv, const Registry& registry) {
-  CommandLine line = {registry, {}};
+CommandLine ReadCommandLine(int argc, const char* const* argv) {
+  CommandLine line;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
     const std::string flag = word.substr(0, word.find('='));
-    if (absl::StartsWith(flag, "--no-")) line.flags["--" + flag.substr(5)] = flag;
-    if (absl::StartsWith(flag, "--")) line.flags[flag] = flag;
+    if (absl::StartsWith(flag, "--no-")) line["--" + flag.substr(5)] = flag;
+    if (absl::StartsWith(flag, "--")) line[flag] = flag;
   }
   return line;
 }
@@ -158,12 +127,9 @@ std::vector<std::string> FlagsWithoutEffect(const Options& options, const Comman
                                             const RunFacts& run) {
   Reasons reasons;
   AddForData(options, reasons);
-  for (const ModelRecipe& model : line.registry.models) {
-    if (model.name == options.model.name || !model.add_flags) continue;
-    FlagNotes notes;
-    model.add_flags(notes);
-    reasons.Add(true, absl::StrCat("with --model ", options.model.name, "; it is for ", model.name),
-                notes.flags());
+  for (const auto& [model, flags] : options.flags_of_models) {
+    reasons.Add(model != options.model.name,
+                absl::StrCat("with --model ", options.model.name, "; it is for ", model), flags);
   }
   reasons.Add(run.stages == 1,
               absl::StrCat("with ", options.model.name, ", which has one stage, and the last ",
@@ -178,10 +144,10 @@ std::vector<std::string> FlagsWithoutEffect(const Options& options, const Comman
   std::vector<std::string> sentences;
   for (const Setting& setting : options.settings) {
     const std::string* const why = reasons.Of(setting.flag);
-    const auto typed = line.flags.find(setting.flag);
-    const bool given = typed != line.flags.end() || setting.value != setting.standard;
+    const auto typed = line.find(setting.flag);
+    const bool given = typed != line.end() || setting.value != setting.standard;
     if (!given || why == nullptr) continue;
-    const std::string& name = typed == line.flags.end() ? setting.flag : typed->second;
+    const std::string& name = typed == line.end() ? setting.flag : typed->second;
     sentences.push_back(absl::StrCat(name, " has no effect ", *why));
   }
   const std::int64_t warmup = options.schedule.warmup_steps;

@@ -21,14 +21,11 @@ struct RunFacts {
   std::int64_t steps = 0;       // total, when the training ends
 };
 
-// The command line, apart from the meaning of its flags.
-struct CommandLine {
-  const Registry& registry;  // outlives this
-  // The flags it names, and their spelling: "--flip" as "--no-flip", for example.
-  std::map<std::string, std::string> flags;
-};
+// The command line, apart from the meaning of its flags: those that it names, and their spelling,
+// "--flip" as "--no-flip", for example.
+using CommandLine = std::map<std::string, std::string>;
 
-CommandLine ReadCommandLine(int argc, const char* const* argv, const Registry& registry);
+CommandLine ReadCommandLine(int argc, const char* const* argv);
 
 // A sentence for each flag that was given and has no effect, because of what another flag, the
 // model, the data or the run is: "--momentum has no effect with --algorithm adamw". A flag counts

@@ -99,11 +99,11 @@ void AddModelFlags(CLI::App& app, const Registry& registry, Options& o, RawOptio
 }
 
 // The flags of the registry's models.
-absl::Status AddRecipeFlags(CLI::App& app, const Registry& registry, RawOptions& raw,
+absl::Status AddRecipeFlags(CLI::App& app, const Registry& registry, Options& o,
                             SettingSource& settings) {
   const FlagGroup group(app, "Model", &settings);
   for (const ModelRecipe& model : registry.models) {
-    GroupFlags flags(group, raw.model_flags[model.name], registry.program);
+    GroupFlags flags(group, o.flags_of_models[model.name], registry.program);
     if (model.add_flags) model.add_flags(flags);
     if (!flags.status().ok()) return flags.status();
   }
@@ -328,7 +328,7 @@ absl::Status AddFlags(CLI::App& app, const Registry& registry, Options& options,
   AddMeshFlags(app, options, raw, settings);
   AddCheckpointFlags(app, options, settings);
   AddReportFlags(app, options, settings);
-  return AddRecipeFlags(app, registry, raw, settings);
+  return AddRecipeFlags(app, registry, options, settings);
 }
 
 }  // namespace muster::trainer

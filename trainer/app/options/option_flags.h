@@ -34,8 +34,6 @@ struct RawOptions {
   std::string mesh;      // --mesh, or empty
   std::string cuts;      // --pipeline-cuts
   std::string data_set;  // --dataset, or the first one
-  // The names of each model's own flags, by model.
-  std::map<std::string, std::vector<std::string>> model_flags;
 };
 
 // Adds every flag with its default to `app`, group by group in the order of --help, and to

@@ -269,11 +269,6 @@ absl::StatusOr<Options> ParseFlags(int argc, const char* const* argv, const Regi
   options.schedule.own = options.model.updates.schedule;
   if (app.count("--lr") == 0) options.schedule.learning_rate = UsualLearningRate(options.optimizer);
   options.settings = settings.Read();
-  for (const Setting& setting : options.settings) {
-    if (absl::c_linear_search(raw.model_flags[raw.model], setting.flag)) {
-      options.own_model_flags.emplace_back(setting.flag, setting.value);
-    }
-  }
   if (app.count("--data") == 0 && !options.data_set.needs_data.empty()) options.data.paths.clear();
   options.data.seed = options.seed;
   options.data.augmentation.seed = options.seed;
@@ -282,7 +277,12 @@ absl::StatusOr<Options> ParseFlags(int argc, const char* const* argv, const Regi
 }
 
 std::vector<ModelFlag> ModelFlags(const Options& options) {
-  std::vector<ModelFlag> flags = options.own_model_flags;
+  std::vector<ModelFlag> flags;
+  for (const Setting& setting : options.settings) {
+    if (absl::c_linear_search(options.flags_of_models.at(options.model.name), setting.flag)) {
+      flags.emplace_back(setting.flag, setting.value);
+    }
+  }
   if (options.shape.kind == DataShape::Kind::kText) {
     flags.emplace_back("--context", absl::StrCat(options.shape.context));
     flags.emplace_back("--vocabulary", absl::StrCat(options.shape.classes));

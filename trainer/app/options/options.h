@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -131,8 +132,8 @@ struct Options {
   int loader_threads = 1;
 
   ModelRecipe model;
-  // The model's own flags.
-  std::vector<ModelFlag> own_model_flags;
+  // The names of each model's own flags, by model: "--width".
+  std::map<std::string, std::vector<std::string>> flags_of_models;
   // Of the data, which the model must fit. Until the data is open, taken from flags.
   DataShape shape;
   // With the channels innermost, convolutions and pooling are about twice as fast on CPUs.
