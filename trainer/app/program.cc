@@ -254,11 +254,7 @@ absl::StatusOr<Splits> PrepareRank(const Options& options, const Environment& en
   }
   SetThreads(threads);
   SetPrecision(options.tf32, options.deterministic);
-  try {
-    return OpenData(options.data_set, options.data);
-  } catch (...) {
-    return FailureNow("");
-  }
+  return OpenData(options.data_set, options.data);
 }
 
 absl::StatusOr<int> RunRank(const Options& given, const CommandLine& command,

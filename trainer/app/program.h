@@ -61,7 +61,7 @@ class LeftOnFailure {
 // Checks that this rank can take part: that its options suit its world, its output files can be
 // written, and its data can be opened, which it returns. Rank 0 prints what is trained to
 // `progress`. kInvalidArgument and one sentence when the user has to change something; the other
-// ranks do not know of it then.
+// ranks do not know of it then. Throws what OpenData throws.
 absl::StatusOr<Splits> PrepareRank(const Options& options, const Environment& env,
                                    Progress& progress);
 
