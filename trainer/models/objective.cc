@@ -94,6 +94,14 @@ bool Is(const std::function<Result(const at::Tensor&, const at::Tensor&)>& funct
   return target != nullptr && *target == plain;
 }
 
+// `function` of whole scores, for a part of them, of which `gather` makes the whole.
+template <typename Gather, typename Function>
+auto OfPart(const Gather& gather, const Function& function) {
+  return [gather, function](const at::Tensor& part, const auto&... more) {
+    return function(gather(part), more...);
+  };
+}
+
 }  // namespace
 
 at::Tensor SplitCrossEntropySum(const at::Tensor& part_of_scores, const at::Tensor& targets,
@@ -127,34 +135,17 @@ Objective ObjectiveOfParts(const Objective& objective, std::int64_t classes,
       return SplitCrossEntropySum(part, targets, classes, *links);
     };
   } else {
-    of_parts.loss = [whole, loss = objective.loss](const at::Tensor& part,
-                                                   const at::Tensor& targets) {
-      return loss(whole(part), targets);
-    };
+    of_parts.loss = OfPart(whole, objective.loss);
   }
-  if (objective.loss_with) {
-    of_parts.loss_with = [whole, loss = objective.loss_with](
-                             const at::Tensor& part, const at::Tensor& targets,
-                             const std::vector<at::Tensor>& others) {
-      return loss(whole(part), targets, others);
-    };
-  }
+  if (objective.loss_with) of_parts.loss_with = OfPart(whole, objective.loss_with);
   for (Metric& metric : of_parts.metrics) {
-    if (metric.sum_with) {
-      metric.sum_with = [whole, sum = metric.sum_with](const at::Tensor& part,
-                                                       const at::Tensor& targets,
-                                                       const std::vector<at::Tensor>& others) {
-        return sum(whole(part), targets, others);
-      };
-    }
+    if (metric.sum_with) metric.sum_with = OfPart(whole, metric.sum_with);
     if (Is(metric.sum, CountCorrect)) {
       metric.sum = [links](const at::Tensor& part, const at::Tensor& targets) {
         return SplitCountCorrect(part, targets, *links);
       };
     } else {
-      metric.sum = [whole, sum = metric.sum](const at::Tensor& part, const at::Tensor& targets) {
-        return sum(whole(part), targets);
-      };
+      metric.sum = OfPart(whole, metric.sum);
     }
   }
   return of_parts;

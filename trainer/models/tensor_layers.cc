@@ -25,22 +25,18 @@ using torch::autograd::variable_list;
 constexpr std::int64_t kSequence = 1;  // of B x T x anything
 
 // The links outlive the graph, which stores their address.
-std::int64_t Address(TensorLinks* links) {
-  return reinterpret_cast<std::int64_t>(links);
-}
-
-TensorLinks& LinksAt(std::int64_t address) {
-  return *reinterpret_cast<TensorLinks*>(address);
+void KeepLinks(TensorLinks* links, AutogradContext* context) {
+  context->saved_data["links"] = reinterpret_cast<std::int64_t>(links);
 }
 
 TensorLinks& LinksOf(AutogradContext* context) {
-  return LinksAt(context->saved_data["links"].toInt());
+  return *reinterpret_cast<TensorLinks*>(context->saved_data["links"].toInt());
 }
 
 struct CopyFunction : torch::autograd::Function<CopyFunction> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, std::int64_t links) {
-    context->saved_data["links"] = links;
-    const at::Tensor whole = LinksAt(links).BeginCopy(x)();
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, TensorLinks* links) {
+    KeepLinks(links, context);
+    const at::Tensor whole = links->BeginCopy(x)();
     // autograd would not record a function that returns its input itself.
     return whole.is_same(x) ? x.view_as(x) : whole;
   }
@@ -50,9 +46,9 @@ struct CopyFunction : torch::autograd::Function<CopyFunction> {
 };
 
 struct ReduceFunction : torch::autograd::Function<ReduceFunction> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, std::int64_t links) {
-    context->saved_data["links"] = links;
-    return LinksAt(links).BeginReduce(x)();
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, TensorLinks* links) {
+    KeepLinks(links, context);
+    return links->BeginReduce(x)();
   }
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     return {LinksOf(context).BeginCopy(gradients[0])(), at::Tensor()};
@@ -62,8 +58,8 @@ struct ReduceFunction : torch::autograd::Function<ReduceFunction> {
 // `all` is the ranks' gathered tensors, ranks x ...
 struct OwnPartFunction : torch::autograd::Function<OwnPartFunction> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& /*x*/,
-                            const at::Tensor& all, std::int64_t dimension, std::int64_t links) {
-    context->saved_data["links"] = links;
+                            const at::Tensor& all, std::int64_t dimension, TensorLinks* links) {
+    KeepLinks(links, context);
     context->saved_data["dimension"] = dimension;
     return at::cat(all.unbind(0), dimension);
   }
@@ -79,17 +75,16 @@ struct OwnPartFunction : torch::autograd::Function<OwnPartFunction> {
 }  // namespace
 
 at::Tensor TensorLinks::Copy(const at::Tensor& x) {
-  return CopyFunction::apply(x, Address(this));
+  return CopyFunction::apply(x, this);
 }
 
 at::Tensor TensorLinks::Reduce(const at::Tensor& x) {
-  return ReduceFunction::apply(x, Address(this));
+  return ReduceFunction::apply(x, this);
 }
 
 at::Tensor TensorLinks::Gather(const at::Tensor& x, std::int64_t dimension) {
   const at::Tensor all = BeginGather(x.detach().contiguous())();
-  return OwnPartFunction::apply(x, all, dimension < 0 ? dimension + x.dim() : dimension,
-                                Address(this));
+  return OwnPartFunction::apply(x, all, dimension < 0 ? dimension + x.dim() : dimension, this);
 }
 
 TensorLinks::Pending TensorLinks::BeginCopy(const at::Tensor& x) {
@@ -110,21 +105,18 @@ TensorLinks::Pending TensorLinks::BeginReduce(const at::Tensor& x) {
 
 namespace {
 
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
-
 // linear(Copy(x)) whose backward pass computes the weight's gradient while that of x is exchanged;
 // with a split sequence it keeps only this rank's part, and gathers the rest again.
 struct ColumnFunction : torch::autograd::Function<ColumnFunction> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
                             const at::Tensor& bias, TensorLinks* links) {
     context->save_for_backward({x, weight});
-    context->saved_data["links"] = reinterpret_cast<std::int64_t>(links);
+    KeepLinks(links, context);
     return at::linear(links->BeginCopy(x)(), weight, bias.numel() > 0 ? bias : at::Tensor());
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
-    auto* const links = reinterpret_cast<TensorLinks*>(context->saved_data["links"].toInt());
+    TensorLinks& links = LinksOf(context);
     const variable_list saved = context->get_saved_variables();
     const at::Tensor& x = saved[0];
     const at::Tensor& weight = saved[1];
@@ -133,9 +125,9 @@ struct ColumnFunction : torch::autograd::Function<ColumnFunction> {
     variable_list result(4);
     TensorLinks::Pending inputs;
     TensorLinks::Pending of_x;
-    if (context->needs_input_grad(1)) inputs = links->BeginCopy(x);
+    if (context->needs_input_grad(1)) inputs = links.BeginCopy(x);
     if (context->needs_input_grad(0)) {
-      of_x = links->BeginReduce(gradient.matmul(weight.to(type)).to(x.scalar_type()));
+      of_x = links.BeginReduce(gradient.matmul(weight.to(type)).to(x.scalar_type()));
     }
     const at::Tensor rows = gradient.flatten(0, -2);
     if (inputs) {
