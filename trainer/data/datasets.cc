@@ -224,6 +224,16 @@ absl::StatusOr<Splits> OpenData(const DataRecipe& recipe, const DataOptions& opt
   return splits;
 }
 
+namespace {
+
+// Throws std::out_of_range unless `index` is one of `size` samples, each of which is called `what`.
+void CheckIndex(std::int64_t index, std::int64_t size, const char* what) {
+  if (index >= 0 && index < size) return;
+  throw std::out_of_range(absl::StrCat("no ", what, " ", index, " among ", size));
+}
+
+}  // namespace
+
 ImageDataset::ImageDataset(std::shared_ptr<const LabelledImages> images, const Normalization& norm,
                            const AugmentationOptions& augmentation)
     : images_(std::move(images)), table_(MakeNormalizedPixels(norm)), augmentation_(augmentation) {}
@@ -250,10 +260,7 @@ Batch ImageDataset::Gather(const std::vector<std::int64_t>& indices, std::int64_
   const std::int64_t image_size = images_->channels * images_->height * images_->width;
   for (std::size_t i = 0; i < indices.size(); ++i) {
     const std::int64_t index = indices[i];
-    if (index < 0 || index >= size()) {
-      throw std::out_of_range("no image " + std::to_string(index) + " among " +
-                              std::to_string(size()));
-    }
+    CheckIndex(index, size(), "image");
     if (i + 1 < indices.size() && indices[i + 1] >= 0 && indices[i + 1] < size()) {
       PrefetchImage(*images_, indices[i + 1]);
     }
@@ -291,10 +298,7 @@ Batch FolderDataset::Gather(const std::vector<std::int64_t>& indices, std::int64
   auto* labels = batch.targets.data_ptr<std::int64_t>();
   LabelledImages one{.channels = kChannels, .height = side_, .width = side_, .classes = classes_};
   for (const std::int64_t index : indices) {
-    if (index < 0 || index >= size()) {
-      throw std::out_of_range("no image " + std::to_string(index) + " among " +
-                              std::to_string(size()));
-    }
+    CheckIndex(index, size(), "image");
     const ImageFile& file = files_[static_cast<std::size_t>(index)];
     const absl::StatusOr<RgbImage> image = ReadImage(file.path);
     if (!image.ok()) throw std::invalid_argument(std::string(image.status().message()));
@@ -323,10 +327,7 @@ Batch TableDataset::Gather(const std::vector<std::int64_t>& indices, std::int64_
   auto* values = batch.inputs.data_ptr<float>();
   auto* labels = batch.targets.data_ptr<std::int64_t>();
   for (const std::int64_t index : indices) {
-    if (index < 0 || index >= size()) {
-      throw std::out_of_range("no row " + std::to_string(index) + " among " +
-                              std::to_string(size()));
-    }
+    CheckIndex(index, size(), "row");
     values = std::copy_n(rows_.values.data() + index * columns_, columns_, values);
     *labels++ = rows_.labels[static_cast<std::size_t>(index)];
   }
@@ -349,10 +350,7 @@ Batch TextDataset::Gather(const std::vector<std::int64_t>& indices, std::int64_t
   // The same for all windows of an epoch, so that they do not overlap.
   const std::int64_t shift = train ? windows_.ShiftOf(epoch) : 0;
   for (const std::int64_t index : indices) {
-    if (index < 0 || index >= size()) {
-      throw std::out_of_range("no window " + std::to_string(index) + " among " +
-                              std::to_string(size()));
-    }
+    CheckIndex(index, size(), "window");
     windows_.Copy(index, shift, inputs, targets);
     inputs += context;
     targets += context;
