@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <memory>
 #include <set>
 #include <sstream>
 #include <utility>
@@ -111,15 +110,13 @@ std::optional<CheckpointDirectory::Latest> CheckpointDirectory::ReadLatest() con
 }
 
 absl::Status CheckpointDirectory::WriteLatest(const Latest& latest) const {
-  const absl::StatusOr<std::unique_ptr<DurableFile>> file =
-      DurableFile::Create((fs::path(path_) / kLatest).string(), Folder::kOfCheckpoints);
-  if (!file.ok()) return file.status();
-  const absl::Status written = (*file)->Append(
+  const absl::Status status = WriteDurably(
+      (fs::path(path_) / kLatest).string(),
       absl::StrCat(latest.step ? StoredName(*latest.step) : kNone, "\n", kJob, latest.job, "\n",
                    latest.strangers.empty()
                        ? ""
-                       : absl::StrCat(kStrangers, absl::StrJoin(latest.strangers, " "), "\n")));
-  const absl::Status status = written.ok() ? (*file)->Commit() : written;
+                       : absl::StrCat(kStrangers, absl::StrJoin(latest.strangers, " "), "\n")),
+      Folder::kOfCheckpoints);
   const std::optional<std::int64_t> best = ReadBest();
   if (status.ok() && best && IsIn(latest.strangers, *best)) {
     std::error_code ignored;
@@ -139,16 +136,12 @@ std::vector<std::int64_t> CheckpointDirectory::StrangersTo(std::optional<std::in
   return steps;
 }
 
-absl::StatusOr<std::string> CheckpointDirectory::Save(std::int64_t step, const Value& value,
-                                                      const std::string& job,
-                                                      std::optional<std::int64_t> best) {
-  std::string file = FilePathOf(step);
-  absl::Status status = WriteTorchFile(value, file, Folder::kOfCheckpoints);
-  if (!status.ok()) return status;
+absl::Status CheckpointDirectory::Save(std::int64_t step, const Value& value,
+                                       const std::string& job, std::optional<std::int64_t> best) {
+  const absl::Status written = WriteTorchFile(value, FilePathOf(step), Folder::kOfCheckpoints);
+  if (!written.ok()) return written;
   RemoveShards(ShardsPathOf(step));
-  status = Enter(step, job, best);
-  if (!status.ok()) return status;
-  return file;
+  return Enter(step, job, best);
 }
 
 absl::Status CheckpointDirectory::PrepareShards(std::int64_t step) const {
@@ -160,19 +153,16 @@ absl::Status CheckpointDirectory::PrepareShards(std::int64_t step) const {
   return absl::UnavailableError(absl::StrCat("make the directory ", folder, ": ", error.message()));
 }
 
-absl::StatusOr<std::string> CheckpointDirectory::SaveIndex(std::int64_t step,
-                                                           const ShardIndex& index,
-                                                           const std::string& job,
-                                                           std::optional<std::int64_t> best) {
-  std::string folder = ShardsPathOf(step);
-  absl::Status status = WriteShardIndex(folder, index);
-  if (!status.ok()) return status;
+absl::Status CheckpointDirectory::SaveIndex(std::int64_t step, const ShardIndex& index,
+                                            const std::string& job,
+                                            std::optional<std::int64_t> best) {
+  const std::string folder = ShardsPathOf(step);
+  const absl::Status written = WriteShardIndex(folder, index);
+  if (!written.ok()) return written;
   std::error_code ignored;
   fs::remove(FilePathOf(step), ignored);
   RemoveOtherShards(folder, static_cast<int>(index.files.size()));
-  status = Enter(step, job, best);
-  if (!status.ok()) return status;
-  return folder;
+  return Enter(step, job, best);
 }
 
 absl::Status CheckpointDirectory::MarkBest(std::int64_t step) const {
@@ -309,10 +299,8 @@ absl::Status CheckpointDirectory::WriteBest(std::int64_t step) const {
   if (ReadBest() == step || !fs::exists(PathOf(step), ignored) || IsIn(latest.strangers, step)) {
     return absl::OkStatus();
   }
-  const auto file = DurableFile::Create((fs::path(path_) / kBest).string(), Folder::kOfCheckpoints);
-  if (!file.ok()) return file.status();
-  const absl::Status written = (*file)->Append(StoredName(step) + "\n");
-  return written.ok() ? (*file)->Commit() : written;
+  return WriteDurably((fs::path(path_) / kBest).string(), StoredName(step) + "\n",
+                      Folder::kOfCheckpoints);
 }
 
 absl::Status CheckpointDirectory::Enter(std::int64_t step, const std::string& job,

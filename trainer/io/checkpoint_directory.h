@@ -54,22 +54,21 @@ class CheckpointDirectory {
   // the latest, of job `job`. Marks the checkpoint of step `best` as the best, if one is given and
   // there, and only then removes all but the `keep` newest and the best. Strangers and checkpoints
   // of later steps, which exist if a run was restarted from an older one, are neither counted nor
-  // removed. Returns the path of the new file.
+  // removed.
   //
   // On an error (kUnavailable, for example on a full disk; kInvalidArgument when the user has to
   // change something) the checkpoints of other steps are untouched, and `latest` still names a
   // complete one if it did before. Failing to remove old files is not an error.
-  absl::StatusOr<std::string> Save(std::int64_t step, const Value& value, const std::string& job,
-                                   std::optional<std::int64_t> best = std::nullopt);
+  absl::Status Save(std::int64_t step, const Value& value, const std::string& job,
+                    std::optional<std::int64_t> best = std::nullopt);
 
   // The same in shards. One process prepares, then any of them write their shards into
   // ShardsPathOf(step), and when all are written one process saves the index, which makes it a
   // checkpoint. What is there of an earlier checkpoint of that step, in either form, is given up.
   // Errors as Save().
   absl::Status PrepareShards(std::int64_t step) const;
-  absl::StatusOr<std::string> SaveIndex(std::int64_t step, const ShardIndex& index,
-                                        const std::string& job,
-                                        std::optional<std::int64_t> best = std::nullopt);
+  absl::Status SaveIndex(std::int64_t step, const ShardIndex& index, const std::string& job,
+                         std::optional<std::int64_t> best = std::nullopt);
 
   // The step that `best` names; nullopt when there is no such file or it cannot be understood.
   std::optional<std::int64_t> ReadBest() const;

@@ -165,10 +165,8 @@ absl::StatusOr<FileFacts> WriteShard(const std::string& directory, int shard, in
 }
 
 absl::Status WriteShardIndex(const std::string& directory, const ShardIndex& index) {
-  const auto file = DurableFile::Create(PathIn(directory, kShardIndexName), Folder::kOfCheckpoints);
-  if (!file.ok()) return file.status();
-  const absl::Status written = (*file)->Append(ShardIndexText(index));
-  return written.ok() ? (*file)->Commit() : written;
+  return WriteDurably(PathIn(directory, kShardIndexName), ShardIndexText(index),
+                      Folder::kOfCheckpoints);
 }
 
 absl::StatusOr<std::string> ReadIndexText(const std::string& directory) {

@@ -58,7 +58,7 @@ void CheckpointWriter::Start(std::int64_t step, const Value& snapshot,
     return;
   }
   writing_ = std::async(std::launch::async, [this, step, best, value = *std::move(copy)] {
-    return directory_.Save(step, value, job_, best).status();
+    return directory_.Save(step, value, job_, best);
   });
 }
 
@@ -101,7 +101,7 @@ void CheckpointWriter::StartIndex(const std::vector<FileFacts>& files) {
   if (!status_.ok()) return;
   sharded_.index.files = files;
   writing_ = std::async(std::launch::async, [this] {
-    return directory_.SaveIndex(sharded_.step, sharded_.index, job_, sharded_.best).status();
+    return directory_.SaveIndex(sharded_.step, sharded_.index, job_, sharded_.best);
   });
 }
 

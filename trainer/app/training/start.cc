@@ -175,11 +175,8 @@ BatchRequest BatchWanted(const Job& job, const Strategy& strategy) {
 
 // Writes the options next to the checkpoints, for repeating the run.
 absl::Status WriteConfig(const Options& options) {
-  const auto file = DurableFile::Create(absl::StrCat(options.checkpoint.directory, "/config.toml"),
-                                        Folder::kOfCheckpoints);
-  if (!file.ok()) return file.status();
-  const absl::Status written = (*file)->Append(ConfigText(options.settings, options.program));
-  return written.ok() ? (*file)->Commit() : written;
+  return WriteDurably(absl::StrCat(options.checkpoint.directory, "/config.toml"),
+                      ConfigText(options.settings, options.program), Folder::kOfCheckpoints);
 }
 
 bool IsOwner(const Job& job, const CheckpointOwners& owners) {

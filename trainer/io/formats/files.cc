@@ -305,6 +305,13 @@ absl::Status DurableFile::Failure(const char* attempt) const {
   return base::SystemFailure(absl::StatusCode::kUnavailable, attempt, path_);
 }
 
+absl::Status WriteDurably(const std::string& path, std::string_view bytes, Folder folder) {
+  const auto file = DurableFile::Create(path, folder);
+  if (!file.ok()) return file.status();
+  const absl::Status written = (*file)->Append(bytes);
+  return written.ok() ? (*file)->Commit() : written;
+}
+
 namespace {
 
 bool IsSame(const struct stat& one, const struct stat& other) {

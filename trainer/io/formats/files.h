@@ -160,6 +160,9 @@ class DurableFile {
   bool committed_ = false;
 };
 
+// Writes a DurableFile of `bytes`. Errors as its methods.
+absl::Status WriteDurably(const std::string& path, std::string_view bytes, Folder folder);
+
 // Whether two paths lead to one file.
 
 // False where one of them leads to none yet. Pipes and devices are files, too, but writing to one
