@@ -57,9 +57,8 @@ absl::StatusOr<ConsolidateOptions> ParseConsolidate(int argc, const char* const*
   const FlagGroup group(app, "Options");
   group.Number("--shards", options.shards, 0, kMostShards,
                "Write a directory of this many shards; 0: one file");
-  absl::StatusOr<std::string> help = ParseCommand(app, argc, argv);
-  if (!help.ok()) return help.status();
-  options.help = *std::move(help);
+  const absl::Status parsed = ParseCommand(app, argc, argv, options.help);
+  if (!parsed.ok()) return parsed;
   return options;
 }
 

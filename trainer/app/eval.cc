@@ -59,9 +59,8 @@ absl::StatusOr<EvalOptions> ParseEval(int argc, const char* const* argv, const R
   AddCheckpointFlag(app, options.source, registry.program);
   if (registry.FindModel("gpt") != nullptr) AddHeadsFlag(app, options.source);
   app.add_flag("--json", options.json, "Write one JSON object");
-  absl::StatusOr<std::string> help = ParseCommand(app, argc, argv);
-  if (!help.ok()) return help.status();
-  options.help = *std::move(help);
+  const absl::Status parsed = ParseCommand(app, argc, argv, options.help);
+  if (!parsed.ok()) return parsed;
   options.given = app.remaining();
   options.own_flags = FlagNames(app);
   return options;

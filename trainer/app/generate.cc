@@ -70,9 +70,8 @@ absl::StatusOr<GenerateOptions> ParseGenerate(int argc, const char* const* argv,
                            "The tokenizer.json that the text was encoded with")
                 ->type_name("PATH")
                 ->default_str("that of the training"));
-  absl::StatusOr<std::string> help = ParseCommand(app, argc, argv);
-  if (!help.ok()) return help.status();
-  options.help = *std::move(help);
+  const absl::Status parsed = ParseCommand(app, argc, argv, options.help);
+  if (!parsed.ok()) return parsed;
   if (options.help.empty() && options.prompt.empty()) {
     return absl::InvalidArgumentError(
         "generate: --prompt is empty, and a text needs a first character to be continued");

@@ -64,9 +64,8 @@ absl::StatusOr<PredictOptions> ParsePredict(int argc, const char* const* argv,
   group.Add(app.add_option("--output", options.output, "Where the lines are written")
                 ->type_name("PATH")
                 ->default_str("standard output"));
-  absl::StatusOr<std::string> help = ParseCommand(app, argc, argv);
-  if (!help.ok()) return help.status();
-  options.help = *std::move(help);
+  const absl::Status parsed = ParseCommand(app, argc, argv, options.help);
+  if (!parsed.ok()) return parsed;
   options.given = app.remaining();
   return options;
 }

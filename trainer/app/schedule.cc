@@ -74,9 +74,8 @@ absl::StatusOr<AskedSchedule> ParseSchedule(int argc, const char* const* argv) {
   group.Number("--message", asked.message, 0.0, kLongestPass,
                "Milliseconds from one rank to the next");
   group.Path("--svg", asked.svg, "Draw the schedule as a picture into this file");
-  absl::StatusOr<std::string> help = ParseCommand(app, argc, argv);
-  if (!help.ok()) return help.status();
-  asked.help = *std::move(help);
+  const absl::Status parsed = ParseCommand(app, argc, argv, asked.help);
+  if (!parsed.ok()) return parsed;
   return asked;
 }
 

@@ -71,9 +71,8 @@ absl::StatusOr<TokenizeOptions> ParseTokenize(int argc, const char* const* argv)
       ->required()
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->type_name("");
-  absl::StatusOr<std::string> help = ParseCommand(app, argc, argv);
-  if (!help.ok()) return help.status();
-  options.help = *std::move(help);
+  const absl::Status parsed = ParseCommand(app, argc, argv, options.help);
+  if (!parsed.ok()) return parsed;
   return options;
 }
 

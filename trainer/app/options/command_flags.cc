@@ -147,18 +147,18 @@ void AddHeadsFlag(CLI::App& app, ModelSource& source) {
                "Attention heads of a gpt whose file does not say");
 }
 
-absl::StatusOr<std::string> ParseCommand(CLI::App& app, int argc, const char* const* argv) {
+absl::Status ParseCommand(CLI::App& app, int argc, const char* const* argv, std::string& help) {
   app.get_formatter()->column_width(40);
   app.set_help_flag("-h,--help", "Print this text");
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
-    return app.help();
+    help = app.help();
   } catch (const CLI::ParseError& error) {
     return absl::InvalidArgumentError(absl::StrCat(argv[0], ": ", MistakeOf(app, error)));
   }
-  return std::string();
+  return absl::OkStatus();
 }
 
 void SayWarnings(const std::string& program, const std::vector<std::string>& warnings) {

@@ -180,9 +180,9 @@ void AddCheckpointFlag(CLI::App& app, ModelSource& source, const std::string& pr
 // Adds --heads, for commands that use a GPT.
 void AddHeadsFlag(CLI::App& app, ModelSource& source);
 
-// Parses `argv`, which begins with the command's name. Returns the text of --help if requested,
-// else an empty string. kInvalidArgument and one sentence for a mistake.
-absl::StatusOr<std::string> ParseCommand(CLI::App& app, int argc, const char* const* argv);
+// Parses `argv`, which begins with the command's name. Puts the text of --help into `help` if it is
+// requested. kInvalidArgument and one sentence for a mistake.
+absl::Status ParseCommand(CLI::App& app, int argc, const char* const* argv, std::string& help);
 
 // Prints each of `warnings`, a sentence each, to stderr.
 void SayWarnings(const std::string& program, const std::vector<std::string>& warnings);
