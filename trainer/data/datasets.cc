@@ -72,12 +72,11 @@ absl::Status CheckImageOptions(const DataOptions& options) {
                    "learns from"));
 }
 
-// The path of --test-data, or "" if there is none.
-absl::StatusOr<std::string> OneTestPath(const DataOptions& options, const char* what) {
-  const std::vector<std::string>& paths = options.test_paths;
-  if (paths.size() <= 1) return paths.empty() ? std::string() : paths.front();
+// kInvalidArgument if --test-data names several paths.
+absl::Status CheckTestPath(const DataOptions& options, const char* what) {
+  if (options.test_paths.size() <= 1) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("--test-data names ", paths.size(), " paths, and ", what));
+      absl::StrCat("--test-data names ", options.test_paths.size(), " paths, and ", what));
 }
 
 }  // namespace
@@ -103,18 +102,35 @@ absl::StatusOr<Splits> OpenCifar10(const DataOptions& options) {
 absl::StatusOr<Splits> OpenFolder(const DataOptions& options) {
   const absl::Status checked = CheckImageOptions(options);
   if (!checked.ok()) return checked;
-  absl::StatusOr<std::string> test = OneTestPath(options, "images are read from one directory");
-  if (!test.ok()) return test.status();
-  return OpenImageFolder({.list = {.directory = options.paths.front(),
-                                   .test_directory = *std::move(test),
-                                   .test_share = options.test_share,
-                                   .seed = options.seed,
-                                   .known_classes = options.known.classes,
-                                   .labels_needed = options.labels_needed,
-                                   .undivided = options.undivided},
-                          .image_size = options.image_size,
-                          .normalization = options.known.normalization,
-                          .augmentation = options.augmentation});
+  const absl::Status test = CheckTestPath(options, "images are read from one directory");
+  if (!test.ok()) return test;
+  constexpr std::int64_t kLargestSide = 4096;
+  if (options.image_size < 1 || options.image_size > kLargestSide) {
+    return absl::InvalidArgumentError(absl::StrCat("an image size of ", options.image_size,
+                                                   " pixels: it must be from 1 to ", kLargestSide));
+  }
+  const absl::Status fits = CheckChannels(options.known.normalization, FolderDataset::kChannels);
+  if (!fits.ok()) return fits;
+  auto folder = ListImageFolder(options);
+  if (!folder.ok()) return folder.status();
+  const std::vector<std::string>& known = options.known.classes;
+  const auto classes =
+      static_cast<std::int64_t>(known.empty() ? folder->classes.size() : known.size());
+  const Normalization norm =
+      options.known.normalization.empty()
+          ? Normalization{.mean = {0.485, 0.456, 0.406}, .deviation = {0.229, 0.224, 0.225}}
+          : options.known.normalization;
+  const auto images =
+      [&](std::vector<ImageFile> files,
+          const AugmentationOptions& augmentation) -> std::shared_ptr<const Dataset> {
+    return std::make_shared<FolderDataset>(std::move(files), classes, options.image_size, norm,
+                                           augmentation);
+  };
+  const bool divided = !folder->test.empty();
+  Splits splits{.train = images(std::move(folder->train), options.augmentation),
+                .facts = {.normalization = norm, .classes = std::move(folder->classes)}};
+  splits.test = divided ? images(std::move(folder->test), AugmentationOptions{}) : splits.train;
+  return splits;
 }
 
 absl::StatusOr<Splits> OpenTable(const DataOptions& options) {
@@ -123,16 +139,21 @@ absl::StatusOr<Splits> OpenTable(const DataOptions& options) {
     return absl::InvalidArgumentError(
         absl::StrCat("--data names ", options.paths.size(), " paths, and ", kOneFile));
   }
-  absl::StatusOr<std::string> test = OneTestPath(options, kOneFile);
-  if (!test.ok()) return test.status();
-  return OpenCsv({.path = options.paths.front(),
-                  .test_path = *std::move(test),
-                  .test_share = options.test_share,
-                  .seed = options.seed,
-                  .target = options.target,
-                  .known = options.known,
-                  .labels_needed = options.labels_needed,
-                  .undivided = options.undivided});
+  const absl::Status test = CheckTestPath(options, kOneFile);
+  if (!test.ok()) return test;
+  auto table = ReadTable(options);
+  if (!table.ok()) return table.status();
+  const auto columns = static_cast<std::int64_t>(table->facts.columns.size());
+  const std::vector<std::string>& names =
+      options.known.classes.empty() ? table->facts.classes : options.known.classes;
+  const auto classes = static_cast<std::int64_t>(names.size());
+  const auto rows = [&](TableRows split) -> std::shared_ptr<const Dataset> {
+    return std::make_shared<TableDataset>(std::move(split), columns, classes);
+  };
+  const bool divided = table->test.count() > 0;
+  Splits splits{.train = rows(std::move(table->train)), .facts = std::move(table->facts)};
+  splits.test = divided ? rows(std::move(table->test)) : splits.train;
+  return splits;
 }
 
 absl::StatusOr<Splits> OpenGeneratedImages(const DataOptions& options) {
@@ -152,52 +173,6 @@ absl::StatusOr<Splits> OpenTokens(const DataOptions& options) {
 
 absl::StatusOr<Splits> OpenGeneratedText(const DataOptions& options) {
   return OpenSplits(TokenSource::kGenerated, options);
-}
-
-absl::StatusOr<Splits> OpenCsv(const TableOptions& options) {
-  auto table = ReadTable(options);
-  if (!table.ok()) return table.status();
-  const auto columns = static_cast<std::int64_t>(table->facts.columns.size());
-  const std::vector<std::string>& names =
-      options.known.classes.empty() ? table->facts.classes : options.known.classes;
-  const auto classes = static_cast<std::int64_t>(names.size());
-  const auto rows = [&](TableRows split) -> std::shared_ptr<const Dataset> {
-    return std::make_shared<TableDataset>(std::move(split), columns, classes);
-  };
-  const bool divided = table->test.count() > 0;
-  Splits splits{.train = rows(std::move(table->train)), .facts = std::move(table->facts)};
-  splits.test = divided ? rows(std::move(table->test)) : splits.train;
-  return splits;
-}
-
-absl::StatusOr<Splits> OpenImageFolder(const ImageFolderOptions& options) {
-  constexpr std::int64_t kLargestSide = 4096;
-  if (options.image_size < 1 || options.image_size > kLargestSide) {
-    return absl::InvalidArgumentError(absl::StrCat("an image size of ", options.image_size,
-                                                   " pixels: it must be from 1 to ", kLargestSide));
-  }
-  const absl::Status fits = CheckChannels(options.normalization, FolderDataset::kChannels);
-  if (!fits.ok()) return fits;
-  auto folder = ListImageFolder(options.list);
-  if (!folder.ok()) return folder.status();
-  const std::vector<std::string>& known = options.list.known_classes;
-  const auto classes =
-      static_cast<std::int64_t>(known.empty() ? folder->classes.size() : known.size());
-  const Normalization norm =
-      options.normalization.empty()
-          ? Normalization{.mean = {0.485, 0.456, 0.406}, .deviation = {0.229, 0.224, 0.225}}
-          : options.normalization;
-  const auto images =
-      [&](std::vector<ImageFile> files,
-          const AugmentationOptions& augmentation) -> std::shared_ptr<const Dataset> {
-    return std::make_shared<FolderDataset>(std::move(files), classes, options.image_size, norm,
-                                           augmentation);
-  };
-  const bool divided = !folder->test.empty();
-  Splits splits{.train = images(std::move(folder->train), options.augmentation),
-                .facts = {.normalization = norm, .classes = std::move(folder->classes)}};
-  splits.test = divided ? images(std::move(folder->test), AugmentationOptions{}) : splits.train;
-  return splits;
 }
 
 absl::Status CheckChannels(const Normalization& known, std::int64_t channels) {

@@ -30,9 +30,14 @@ namespace muster::trainer {
 absl::StatusOr<Splits> OpenIdx(const DataOptions& options);
 // CIFAR-10's binary files in a directory.
 absl::StatusOr<Splits> OpenCifar10(const DataOptions& options);
-// JPEG and PNG files, a folder for each class (OpenImageFolder).
+// JPEG and PNG files, a folder for each class (ListImageFolder), all of which are read later, when
+// a batch needs them. Images have 3 channels and are normalized, unless the options say otherwise,
+// with ImageNet's mean (0.485, 0.456, 0.406) and standard deviation (0.229, 0.224, 0.225), whatever
+// they contain: nothing has to be read beforehand, all ranks agree, and published parameters expect
+// it. kInvalidArgument as well for an image size outside of 1 to 4096, and for a normalization of
+// another number of channels.
 absl::StatusOr<Splits> OpenFolder(const DataOptions& options);
-// A CSV file of numbers, with a column of classes (OpenCsv).
+// A CSV file of numbers, with a column of classes, all of it in memory (ReadTable).
 absl::StatusOr<Splits> OpenTable(const DataOptions& options);
 // 2050 training and 500 test images, generated in memory.
 absl::StatusOr<Splits> OpenGeneratedImages(const DataOptions& options);
@@ -42,28 +47,6 @@ absl::StatusOr<Splits> OpenText(const DataOptions& options);
 absl::StatusOr<Splits> OpenTokens(const DataOptions& options);
 // 256 KiB of text, generated in memory.
 absl::StatusOr<Splits> OpenGeneratedText(const DataOptions& options);
-
-// Opens a CSV file of numbers and classes.
-
-// Reads the whole table into memory (ReadTable). kInvalidArgument and one sentence as there.
-absl::StatusOr<Splits> OpenCsv(const TableOptions& options);
-
-// Opens a folder of images.
-
-struct ImageFolderOptions {
-  ImageListOptions list;
-  std::int64_t image_size = 64;
-  Normalization normalization;       // of 3 channels; empty: ImageNet's
-  AugmentationOptions augmentation;  // of training images
-};
-
-// Lists the files (ListImageFolder), all of which are read later, when a batch needs them. Images
-// have 3 channels and are normalized, unless the options say otherwise, with ImageNet's mean
-// (0.485, 0.456, 0.406) and standard deviation (0.229, 0.224, 0.225), whatever they contain:
-// nothing has to be read beforehand, all ranks agree, and published parameters expect it.
-// kInvalidArgument and one sentence as ListImageFolder, for an image size outside of 1 to 4096, and
-// for a normalization of another number of channels.
-absl::StatusOr<Splits> OpenImageFolder(const ImageFolderOptions& options);
 
 // kInvalidArgument and one sentence if `known`, from the model's training, is not empty and does
 // not have `channels` channels.

@@ -18,12 +18,13 @@ class ImageFolderTest : public testing::Test {
   }
 
   absl::StatusOr<ImageFolder> List(std::uint64_t seed = 0, const std::string& test = "") {
-    return ListImageFolder({.directory = dir_.path(),
-                            .test_directory = test,
-                            .test_share = 0.25,
-                            .seed = seed,
-                            .known_classes = known_,
-                            .labels_needed = labels_needed_});
+    DataOptions options = {.paths = {dir_.path()},
+                           .seed = seed,
+                           .test_share = 0.25,
+                           .known = {.classes = known_},
+                           .labels_needed = labels_needed_};
+    if (!test.empty()) options.test_paths = {test};
+    return ListImageFolder(options);
   }
 
   std::string Refusal(const std::string& test = "") {
@@ -113,14 +114,14 @@ TEST_F(ImageFolderTest, ClassesKeepTheNumbersOfTheTraining) {
 TEST_F(ImageFolderTest, AnUndividedFolderHoldsNoImageOut) {
   Add("a/1.jpg");
   Add("b/2.jpg");
-  const auto folder = ListImageFolder({.directory = dir_.path(), .undivided = true});
+  const auto folder = ListImageFolder({.paths = {dir_.path()}, .undivided = true});
   ASSERT_TRUE(folder.ok()) << folder.status();
   EXPECT_EQ(Names(folder->train, *folder), "a:1.jpg b:2.jpg");
   EXPECT_TRUE(folder->test.empty());
 }
 
 TEST_F(ImageFolderTest, WhatCannotBeTrainedOnIsRefusedInASentence) {
-  EXPECT_EQ(ListImageFolder({.directory = "/nonexistent"}).status().message(),
+  EXPECT_EQ(ListImageFolder({.paths = {"/nonexistent"}}).status().message(),
             "read data from /nonexistent: no such directory");
   EXPECT_EQ(Refusal(), "read " + dir_.path() +
                            ": it has no folders, and a folder for each of two or more classes is "

@@ -15,9 +15,9 @@ namespace {
 
 TEST(OpenCsvTest, RowsAreInputsAndClassesTargets) {
   const test::TempDir dir;
-  const auto splits = OpenCsv({.path = dir.Write("a.csv", "x,y,kind\n-1,3,b\n1,3,a\n"),
-                               .test_path = dir.Write("b.csv", "x,y,kind\n2,4,a\n"),
-                               .target = "kind"});
+  const auto splits = OpenTable({.paths = {dir.Write("a.csv", "x,y,kind\n-1,3,b\n1,3,a\n")},
+                                 .target = "kind",
+                                 .test_paths = {dir.Write("b.csv", "x,y,kind\n2,4,a\n")}});
   ASSERT_TRUE(splits.ok()) << splits.status();
   const DataShape shape = splits->train->shape();
   EXPECT_EQ(shape.kind, DataShape::Kind::kTable);
@@ -32,7 +32,7 @@ TEST(OpenCsvTest, RowsAreInputsAndClassesTargets) {
 }
 
 TEST(OpenCsvTest, AMistakeIsASentence) {
-  EXPECT_EQ(OpenCsv({.path = "/nonexistent.csv", .target = "x"}).status().message(),
+  EXPECT_EQ(OpenTable({.paths = {"/nonexistent.csv"}, .target = "x"}).status().message(),
             "read /nonexistent.csv: No such file or directory");
 }
 

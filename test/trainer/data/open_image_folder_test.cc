@@ -28,8 +28,8 @@ class OpenImageFolderTest : public testing::Test {
   }
 
   Splits Open(const AugmentationOptions& augmentation = {}) {
-    auto splits = OpenImageFolder(
-        {.list = {.directory = dir_.path()}, .image_size = 16, .augmentation = augmentation});
+    auto splits =
+        OpenFolder({.paths = {dir_.path()}, .augmentation = augmentation, .image_size = 16});
     EXPECT_TRUE(splits.ok()) << splits.status();
     return *std::move(splits);
   }
@@ -97,11 +97,10 @@ TEST_F(OpenImageFolderTest, ADamagedImageIsNamedWhenItIsNeeded) {
 }
 
 TEST_F(OpenImageFolderTest, WhatCannotBeUsedIsRefused) {
-  EXPECT_EQ(OpenImageFolder({.list = {.directory = "/nonexistent"}}).status().message(),
+  EXPECT_EQ(OpenFolder({.paths = {"/nonexistent"}}).status().message(),
             "read data from /nonexistent: no such directory");
-  EXPECT_EQ(
-      OpenImageFolder({.list = {.directory = dir_.path()}, .image_size = 0}).status().message(),
-      "an image size of 0 pixels: it must be from 1 to 4096");
+  EXPECT_EQ(OpenFolder({.paths = {dir_.path()}, .image_size = 0}).status().message(),
+            "an image size of 0 pixels: it must be from 1 to 4096");
 }
 
 }  // namespace

@@ -15,12 +15,13 @@ class TableTest : public testing::Test {
  protected:
   absl::StatusOr<TableSplits> Read(const std::string& text, const std::string& test = "",
                                    const std::string& target = "kind") {
-    return ReadTable({.path = dir_.Write("train.csv", text),
-                      .test_path = test.empty() ? "" : dir_.Write("test.csv", test),
-                      .test_share = .25,
-                      .target = target,
-                      .known = known_,
-                      .labels_needed = labels_needed_});
+    DataOptions options = {.paths = {dir_.Write("train.csv", text)},
+                           .target = target,
+                           .test_share = .25,
+                           .known = known_,
+                           .labels_needed = labels_needed_};
+    if (!test.empty()) options.test_paths = {dir_.Write("test.csv", test)};
+    return ReadTable(options);
   }
 
   // Without "read .../train.csv: ".
@@ -84,7 +85,7 @@ TEST_F(TableTest, AShareOfTheRowsIsHeldOut) {
   for (int i = 0; i < 40; ++i) absl::StrAppend(&text, i, ",", i < 20 ? "a" : "b", "\n");
   const std::string path = dir_.Write("x.csv", text);
   const auto read = [&](std::uint64_t seed) {
-    return ReadTable({.path = path, .test_share = .25, .seed = seed, .target = "kind"});
+    return ReadTable({.paths = {path}, .target = "kind", .seed = seed, .test_share = .25});
   };
   const auto table = read(1);
   ASSERT_TRUE(table.ok()) << table.status();
@@ -186,7 +187,7 @@ TEST_F(TableTest, RowsMayLackALabelWhenNoneIsNeeded) {
 }
 
 TEST_F(TableTest, AnUndividedTableHoldsNoRowOut) {
-  const auto table = ReadTable({.path = dir_.Write("x.csv", "x,kind\n3,b\n1,a\n2,a\n"),
+  const auto table = ReadTable({.paths = {dir_.Write("x.csv", "x,kind\n3,b\n1,a\n2,a\n")},
                                 .target = "kind",
                                 .undivided = true});
   ASSERT_TRUE(table.ok()) << table.status();

@@ -52,6 +52,8 @@ struct DataOptions {
   // train.bin, for a folder of images its val or test, and otherwise a share of the data: for text
   // and tokens the end, else drawn with `seed`.
   std::vector<std::string> test_paths;
+  // The one of them that images and tables have; empty: none.
+  std::string test_path() const { return test_paths.empty() ? "" : test_paths.front(); }
   double test_share = 0.1;
   // Path of a tokenizer.json; empty: none, and text is read as bytes.
   std::string tokenizer;

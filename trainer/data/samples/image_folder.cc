@@ -100,10 +100,10 @@ absl::StatusOr<std::vector<ImageFile>> ListSplit(const fs::path& directory,
 }
 
 // kInvalidArgument if a required class of `directory` is unknown.
-absl::Status CheckKnown(const ImageListOptions& options, const std::string& directory,
+absl::Status CheckKnown(const DataOptions& options, const std::string& directory,
                         const std::vector<std::string>& classes) {
-  const std::string unknown = UnknownClass(options.known_classes, classes);
-  if (options.known_classes.empty() || !options.labels_needed || unknown.empty()) {
+  const std::string unknown = UnknownClass(options.known.classes, classes);
+  if (options.known.classes.empty() || !options.labels_needed || unknown.empty()) {
     return absl::OkStatus();
   }
   return Unreadable(directory, absl::StrCat(unknown, "; leave its folder out"));
@@ -121,14 +121,14 @@ fs::path TestFolder(const fs::path& directory, const std::string& test_directory
 
 }  // namespace
 
-absl::StatusOr<ImageFolder> ListImageFolder(const ImageListOptions& options) {
-  const fs::path root(options.directory);
+absl::StatusOr<ImageFolder> ListImageFolder(const DataOptions& options) {
+  const fs::path root(options.paths.front());
   if (!IsFolder(root)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("read data from ", options.directory, ": no such directory"));
+        absl::StrCat("read data from ", options.paths.front(), ": no such directory"));
   }
   const fs::path train = IsFolder(root / "train") ? root / "train" : root;
-  const bool known = !options.known_classes.empty();
+  const bool known = !options.known.classes.empty();
   if (const auto found = ListClasses(train); !found.ok()) {
     return found.status();
   } else if (!known && found->size() < 2) {
@@ -136,12 +136,12 @@ absl::StatusOr<ImageFolder> ListImageFolder(const ImageListOptions& options) {
                       absl::StrCat("it has ", found->empty() ? "no folders" : "one folder",
                                    ", and a folder for each of two or more classes is needed"));
   }
-  ImageFolder folder{.classes = options.known_classes, .train = {}, .test = {}};
+  ImageFolder folder{.classes = options.known.classes, .train = {}, .test = {}};
   absl::StatusOr<std::vector<ImageFile>> files = ListSplit(train, folder.classes);
   if (!files.ok()) return files.status();
   absl::Status checked = CheckKnown(options, train.native(), folder.classes);
   if (!checked.ok()) return checked;
-  if (const fs::path apart = TestFolder(root, options.test_directory); !apart.empty()) {
+  if (const fs::path apart = TestFolder(root, options.test_path()); !apart.empty()) {
     folder.train = *std::move(files);
     const std::size_t of_train = folder.classes.size();
     files = ListSplit(apart, folder.classes);

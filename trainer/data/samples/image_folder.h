@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 
+#include "trainer/data/samples/data_options.h"
 #include "trainer/data/samples/image_samples.h"
 
 namespace muster::trainer {
@@ -15,17 +16,6 @@ namespace muster::trainer {
 struct ImageFile {
   std::string path;
   std::int64_t label = 0;
-};
-
-struct ImageListOptions {
-  std::string directory;
-  std::string test_directory;  // empty: val/ or test/ in `directory`, else a share of the images
-  double test_share = 0.1;
-  std::uint64_t seed = 0;  // for the share
-  // As in DataOptions.
-  std::vector<std::string> known_classes;
-  bool labels_needed = true;
-  bool undivided = false;
 };
 
 struct ImageFolder {
@@ -38,11 +28,12 @@ struct ImageFolder {
   std::vector<ImageFile> test;
 };
 
-// Lists `directory`, laid out as for torchvision's ImageFolder: train/CLASS/... for training and
-// val/CLASS/... (or else test/CLASS/...) for testing. If `test_directory` is not empty, it contains
-// the test's classes. Without a test split, or without train/ (then the classes are in `directory`
-// itself), `test_share` of all images, at least one, is held out; which ones depends only on their
-// number and on `seed`. Not if `undivided`.
+// Lists the directory that is the one of `options.paths`, laid out as for torchvision's
+// ImageFolder: train/CLASS/... for training and val/CLASS/... (or else test/CLASS/...) for testing.
+// If `test_path()` is not empty, it contains the test's classes. Without a test split, or
+// without train/ (then the classes are in the directory itself), `test_share` of all images, at
+// least one, is held out; which ones depends only on their number and on `seed`. Not if
+// `undivided`.
 //
 // A class is a folder; its images are the files in it and in folders below, at any depth, whose
 // names end with .jpg, .jpeg or .png in lower or upper case. Names that begin with a dot are
@@ -52,7 +43,7 @@ struct ImageFolder {
 // kInvalidArgument and one sentence if a directory cannot be read, there are fewer than two
 // classes, a class has no image, the test has a class that the training lacks, or a required class
 // is unknown.
-absl::StatusOr<ImageFolder> ListImageFolder(const ImageListOptions& options);
+absl::StatusOr<ImageFolder> ListImageFolder(const DataOptions& options);
 
 // Reads an image from a file.
 

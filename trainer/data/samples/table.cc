@@ -257,7 +257,7 @@ absl::StatusOr<TableRows> Standardized(const RawTable& table, const Normalizatio
 }
 
 // The file at `path`, according to the options. Adds its classes to `classes`.
-absl::StatusOr<RawTable> ReadFor(const TableOptions& options, const std::string& path,
+absl::StatusOr<RawTable> ReadFor(const DataOptions& options, const std::string& path,
                                  std::vector<std::string>& classes) {
   const DataFacts& known = options.known;
   const bool needed = options.labels_needed || known.classes.empty();
@@ -294,29 +294,28 @@ std::pair<RawTable, RawTable> HeldOutRows(const RawTable& all, double share, std
 
 }  // namespace
 
-absl::StatusOr<TableSplits> ReadTable(const TableOptions& options) {
+absl::StatusOr<TableSplits> ReadTable(const DataOptions& options) {
   const DataFacts& known = options.known;
   std::vector<std::string> classes = known.classes;
-  absl::StatusOr<RawTable> train = ReadFor(options, options.path, classes);
+  const std::string& path = options.paths.front();
+  absl::StatusOr<RawTable> train = ReadFor(options, path, classes);
   if (!train.ok()) return train.status();
   const std::size_t of_train = classes.size();
   if (of_train < 2) {
-    return Unreadable(options.path,
-                      absl::StrCat("column '", options.target, "' has only one class, '",
-                                   classes.front(), "', and two are needed"));
+    return Unreadable(path, absl::StrCat("column '", options.target, "' has only one class, '",
+                                         classes.front(), "', and two are needed"));
   }
   RawTable test;
-  if (!options.test_path.empty()) {
-    absl::StatusOr<RawTable> read = ReadFor(options, options.test_path, classes);
+  if (const std::string test_path = options.test_path(); !test_path.empty()) {
+    absl::StatusOr<RawTable> read = ReadFor(options, test_path, classes);
     if (!read.ok()) return read.status();
     if (NumberColumns(*read) != NumberColumns(*train)) {
-      return Unreadable(options.test_path,
-                        absl::StrCat("its columns are not those of ", options.path));
+      return Unreadable(test_path, absl::StrCat("its columns are not those of ", path));
     }
     if (known.classes.empty() && classes.size() > of_train) {
-      return Unreadable(options.test_path,
+      return Unreadable(test_path,
                         absl::StrCat("column '", options.target, "': there is no class '",
-                                     classes[of_train], "' in ", options.path));
+                                     classes[of_train], "' in ", path));
     }
     test = *std::move(read);
   } else if (train->has_target() && !options.undivided) {

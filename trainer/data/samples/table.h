@@ -19,18 +19,6 @@ struct TableRows {
   std::int64_t count() const { return static_cast<std::int64_t>(labels.size()); }
 };
 
-struct TableOptions {
-  std::string path;
-  std::string test_path;  // empty: a share of the rows
-  double test_share = 0.1;
-  std::uint64_t seed = 0;  // for the share
-  std::string target;      // the name of the class column
-  // As in DataOptions.
-  DataFacts known;
-  bool labels_needed = true;
-  bool undivided = false;
-};
-
 struct TableSplits {
   // With the columns in input order. Classes are sorted; or the known ones, followed by the unknown
   // ones.
@@ -39,12 +27,13 @@ struct TableSplits {
   TableRows test;   // empty if there is no test split: then all rows are in `train`
 };
 
-// Reads the CSV file at `path` (ReadCsv). Its first line names the columns. `target` is the class
-// column, with names or integers; all others contain numbers. Classes are sorted as numbers if all
-// are integers, else by bytes.
+// Reads the CSV file that is the one of `options.paths` (ReadCsv). Its first line names the
+// columns. `target` is the class column, with names or integers; all others contain numbers.
+// Classes are sorted as numbers if all are integers, else by bytes.
 //
-// `test_path` is a file with the same columns and no other classes. If it is empty, `test_share` of
-// the rows, at least one, is held out; which ones depends only on their number and on `seed`.
+// `test_path()` is a file with the same columns and no other classes. If it is empty,
+// `test_share` of the rows, at least one, is held out; which ones depends only on their number and
+// on `seed`.
 // `undivided` tables, and those without a target, are not divided.
 //
 // Each column is standardized: less its mean, divided by its standard deviation, both over the
@@ -57,6 +46,6 @@ struct TableSplits {
 // names are missing or not unique, the target does not exist, a row has another number of fields, a
 // field is empty, not a number, or not finite, there are fewer than two classes or rows, or the
 // table does not match `known`.
-absl::StatusOr<TableSplits> ReadTable(const TableOptions& options);
+absl::StatusOr<TableSplits> ReadTable(const DataOptions& options);
 
 }  // namespace muster::trainer
