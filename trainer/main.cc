@@ -16,11 +16,6 @@ namespace {
 // Of lines for a file or a pipe, in columns.
 constexpr int kPageWidth = 120;
 
-absl::StatusOr<int> RunCompare(int argc, const char* const* argv, const Registry& /*registry*/,
-                               std::ostream& out) {
-  return Compare(argc, argv, out);
-}
-
 absl::StatusOr<int> RunScheduleHere(int argc, const char* const* argv, const Registry& /*registry*/,
                                     std::ostream& out) {
   winsize size = {};

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 
 #include "base/json.h"
 #include "trainer/app/muster_run.h"
@@ -34,60 +35,32 @@ struct ComparisonOptions {
   std::string help;
 };
 
+// Stands for the number of ranks in the flags of a method.
+constexpr char kRanks[] = "RANKS";
+
 // A way to train on several ranks.
 struct Method {
   const char* name;
   const char* description;
-  // The flags that make it so.
-  std::vector<std::string> (*flags)(int ranks);
-  int ranks_divide_by = 1;  // what the number of ranks must be a multiple of
+  std::vector<std::string> flags;  // that make it so
+  int ranks_divide_by = 1;         // what the number of ranks must be a multiple of
 };
 
 const std::vector<Method>& Methods() {
-  using Flags = std::vector<std::string>;
   static const std::vector<Method> kMethods = {
-      {"single", "one process",
-       [](int) {
-         return Flags{"--parallel", "ddp"};
-       }},
+      {"single", "one process", {"--parallel", "ddp"}},
       // Where others have GPUs, it does not.
-      {"threads", "replicas in one process, on the CPU (DataParallel)",
-       [](int ranks) {
-         return Flags{"--parallel", "threads", "--replicas", absl::StrCat(ranks), "--comm", "gloo"};
-       }},
-      {"average", "of parameters",
-       [](int) {
-         return Flags{"--parallel", "average"};
-       }},
-      {"ddp", "of gradients",
-       [](int) {
-         return Flags{"--parallel", "ddp"};
-       }},
-      {"zero1", "ddp with the optimizer's state shared",
-       [](int) {
-         return Flags{"--zero", "1"};
-       }},
-      {"zero2", "and gradients",
-       [](int) {
-         return Flags{"--zero", "2"};
-       }},
-      {"zero3", "and parameters",
-       [](int) {
-         return Flags{"--zero", "3"};
-       }},
-      {"tp", "layers split over ranks",
-       [](int ranks) {
-         return Flags{"--mesh", absl::StrCat("tp=", ranks)};
-       }},
-      {"pp", "a pipeline of ranks",
-       [](int ranks) {
-         return Flags{"--mesh", absl::StrCat("pp=", ranks)};
-       }},
-      {"3d", "pipeline and layers over 2 each, the rest data ranks",
-       [](int) {
-         return Flags{"--mesh", "pp=2,tp=2"};
-       },
-       4},
+      {"threads",
+       "replicas in one process, on the CPU (DataParallel)",
+       {"--parallel", "threads", "--replicas", kRanks, "--comm", "gloo"}},
+      {"average", "of parameters", {"--parallel", "average"}},
+      {"ddp", "of gradients", {"--parallel", "ddp"}},
+      {"zero1", "ddp with the optimizer's state shared", {"--zero", "1"}},
+      {"zero2", "and gradients", {"--zero", "2"}},
+      {"zero3", "and parameters", {"--zero", "3"}},
+      {"tp", "layers split over ranks", {"--mesh", absl::StrCat("tp=", kRanks)}},
+      {"pp", "a pipeline of ranks", {"--mesh", absl::StrCat("pp=", kRanks)}},
+      {"3d", "pipeline and layers over 2 each, the rest data ranks", {"--mesh", "pp=2,tp=2"}, 4},
   };
   return kMethods;
 }
@@ -192,7 +165,9 @@ absl::StatusOr<MethodResult> RunMethod(const Method& method, const std::string& 
   const auto add = [&arguments](const std::string& flag, const std::string& value) {
     arguments.insert(arguments.end(), {flag, value});
   };
-  for (const std::string& word : method.flags(compare.ranks)) arguments.push_back(word);
+  for (const std::string& word : method.flags) {
+    arguments.push_back(absl::StrReplaceAll(word, {{kRanks, absl::StrCat(compare.ranks)}}));
+  }
   add("--metrics", metrics);
   // Every worker, rank or replica, has the same share of the processors.
   if (options.threads == 0) add("--threads", absl::StrCat(DefaultThreads(compare.ranks)));
@@ -310,7 +285,8 @@ std::string FormatScaling(const std::vector<ScalingRow>& rows) {
   return table;
 }
 
-absl::StatusOr<int> Compare(int argc, const char* const* argv, std::ostream& out) {
+absl::StatusOr<int> RunCompare(int argc, const char* const* argv, const Registry& registry,
+                               std::ostream& out) {
   const absl::StatusOr<ComparisonOptions> compare = ParseCompare(argc, argv);
   if (!compare.ok()) return compare.status();
   if (!compare->help.empty()) {
@@ -320,8 +296,8 @@ absl::StatusOr<int> Compare(int argc, const char* const* argv, std::ostream& out
   // Mistakes are found before anything is started.
   std::vector<const char*> training = {"muster-train"};
   for (const std::string& argument : compare->training) training.push_back(argument.c_str());
-  const auto options = ParseOptions(static_cast<int>(training.size()), training.data(),
-                                    BuiltInRecipes(), compare->own_flags);
+  const auto options = ParseOptions(static_cast<int>(training.size()), training.data(), registry,
+                                    compare->own_flags);
   if (!options.ok()) return options.status();
   absl::Status shared = CheckTraining(*options);
   if (shared.ok()) {

@@ -9,6 +9,8 @@
 
 namespace muster::trainer {
 
+struct Registry;  // trainer/models/registry.h
+
 // The result of one method.
 struct MethodResult {
   std::string name;  // "single", "threads", "average", "ddp"
@@ -49,6 +51,7 @@ std::string FormatScaling(const std::vector<ScalingRow>& rows);
 // that compare does not know are passed to each training run. Returns the exit code.
 // kInvalidArgument for a mistake in the flags, or when there is no launcher. kUnavailable when a
 // training run failed, whose message is on stderr, or when no temporary directory can be made.
-absl::StatusOr<int> Compare(int argc, const char* const* argv, std::ostream& out);
+absl::StatusOr<int> RunCompare(int argc, const char* const* argv, const Registry& registry,
+                               std::ostream& out);
 
 }  // namespace muster::trainer
