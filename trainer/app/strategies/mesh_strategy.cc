@@ -126,12 +126,7 @@ class MeshStrategy : public Strategy {
 };
 
 absl::Status MeshStrategy::Load(const Value& saved) {
-  const Value* parameters = saved.Find("model");
-  const Value* optimizer = saved.Find("optimizer");
-  if (parameters == nullptr || optimizer == nullptr) {
-    return absl::InvalidArgumentError("it has no model with an optimizer");
-  }
-  absl::Status status = LoadStateDict(*parameters, StateDict()).status();
+  absl::Status status = LoadModel(saved, StateDict(), *whole_optimizer_);
   if (!status.ok()) return status;
   LoadedState loaded;
   if (const Value* averages = saved.Find("ema"); options().ema_decay > 0 && averages != nullptr) {
@@ -141,10 +136,6 @@ absl::Status MeshStrategy::Load(const Value& saved) {
     status = LoadStateDict(*averages, loaded.averages).status();
     if (!status.ok()) return status;
   }
-  const absl::StatusOr<OptimizerState> state = ReadOptimizerState(*optimizer);
-  if (!state.ok()) return state.status();
-  status = whole_optimizer_->Load(*state);
-  if (!status.ok()) return status;
   loaded.optimizer = whole_optimizer_->State(/*lr=*/0).parameters;
   loaded_ = std::move(loaded);
   return absl::OkStatus();

@@ -60,12 +60,6 @@ std::vector<NamedTensor> WithAverages(std::vector<NamedTensor> state,
   return state;
 }
 
-std::vector<at::Tensor> TensorsOf(const std::vector<NamedTensor>& named) {
-  std::vector<at::Tensor> tensors;
-  for (const NamedTensor& one : named) tensors.push_back(one.tensor);
-  return tensors;
-}
-
 std::vector<at::Tensor> GradientsOf(const std::vector<NamedTensor>& parameters) {
   std::vector<at::Tensor> gradients;
   for (const NamedTensor& parameter : parameters) gradients.push_back(parameter.tensor.grad());
@@ -87,22 +81,13 @@ ReplicaStrategy::ReplicaStrategy(StrategyParts parts)
 }
 
 absl::Status ReplicaStrategy::Load(const Value& saved) {
-  const Value* parameters = saved.Find("model");
-  const Value* optimizer = saved.Find("optimizer");
-  if (parameters == nullptr || optimizer == nullptr) {
-    return absl::InvalidArgumentError("it has no model with an optimizer");
-  }
-  absl::Status status = LoadStateDict(*parameters, StateDict()).status();
+  absl::Status status = LoadModel(saved, StateDict(), *parts_.optimizer);
   if (!status.ok()) return status;
   if (const Value* averages = saved.Find("ema"); ema_ && averages != nullptr) {
     status = LoadStateDict(*averages, ema_->averages()).status();
   } else if (ema_) {
     ema_->Restart();
   }
-  if (!status.ok()) return status;
-  const absl::StatusOr<OptimizerState> state = ReadOptimizerState(*optimizer);
-  if (!state.ok()) return state.status();
-  status = parts_.optimizer->Load(*state);
   if (!status.ok()) return status;
   if (const Value* scaler = saved.Find("scaler"); scaler_ && scaler != nullptr) {
     const absl::StatusOr<LossScaler::State> scale = ReadScaler(*scaler);
@@ -252,7 +237,8 @@ void ReplicaStrategy::PutBackBuffers() {
 void ReplicaStrategy::ShareBuffers() {
   if (buffers_.empty() || group().size() == 1) return;
   const at::NoGradGuard no_grad;
-  std::vector<at::Tensor> buffers = TensorsOf(buffers_);
+  std::vector<at::Tensor> buffers;
+  for (const NamedTensor& buffer : buffers_) buffers.push_back(buffer.tensor);
   group().Broadcast(buffers, /*root=*/0, Use::kOther);
 }
 

@@ -87,6 +87,19 @@ absl::StatusOr<std::unique_ptr<Strategy>> MakeStrategy(const Options& given,
   return MakeDdpStrategy(std::move(parts));
 }
 
+absl::Status LoadModel(const Value& saved, const std::vector<NamedTensor>& tensors,
+                       Optimizer& optimizer) {
+  const Value* model = saved.Find("model");
+  const Value* state = saved.Find("optimizer");
+  if (model == nullptr || state == nullptr) {
+    return absl::InvalidArgumentError("it has no model with an optimizer");
+  }
+  const absl::Status loaded = LoadStateDict(*model, tensors).status();
+  if (!loaded.ok()) return loaded;
+  const absl::StatusOr<OptimizerState> read = ReadOptimizerState(*state);
+  return read.ok() ? optimizer.Load(*read) : read.status();
+}
+
 std::vector<MicroBatch> SplitUp(const LoadedBatch& batch, std::int64_t parts) {
   const auto samples = static_cast<std::int64_t>(batch.plan.indices.size());
   parts = std::min(parts, samples);

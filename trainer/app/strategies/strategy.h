@@ -210,6 +210,11 @@ absl::StatusOr<std::unique_ptr<Strategy>> MakeStrategy(const Options& options,
                                                        std::unique_ptr<Model> model, World& world,
                                                        PhaseTracker& phases);
 
+// For strategies only: loads what Save() has written of the model, into `tensors`, and of its
+// optimizer. Errors as Strategy::Load().
+absl::Status LoadModel(const Value& saved, const std::vector<NamedTensor>& tensors,
+                       Optimizer& optimizer);
+
 // The strategy of ranks that share a model.
 
 // Trains over a mesh: a pipeline of parts of the model, layers split over tensor ranks, and data
