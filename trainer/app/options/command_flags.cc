@@ -20,62 +20,39 @@ namespace {
 
 // Other programs' names for our flags, where the spelling is not close: PyTorch's own examples,
 // nanoGPT, Hugging Face's Trainer, timm, Lightning.
-const std::map<std::string, std::string>& OtherNames() {
-  static const std::map<std::string, std::string> kNames = {
-      {"adam-beta1", "beta1"},
-      {"adam-beta2", "beta2"},
-      {"adam-epsilon", "eps"},
-      {"arch", "model"},
-      {"architecture", "model"},
-      {"betas", "beta1"},
-      {"block-size", "context"},
-      {"clip-grad", "clip"},
-      {"clip-grad-norm", "clip"},
-      {"data-dir", "data"},
-      {"data-path", "data"},
-      {"devices", "replicas"},
-      {"embed-dim", "width"},
-      {"evaluation", "eval"},
-      {"gamma", "lr-gamma"},
-      {"grad-accum", "accumulate"},
-      {"grad-clip", "clip"},
-      {"gradient-accumulation-steps", "accumulate"},
-      {"gradient-checkpointing", "recompute"},
-      {"gradient-clip-val", "clip"},
-      {"hidden-size", "width"},
-      {"learning-rate", "lr"},
-      {"log-interval", "report-every"},
-      {"logging-steps", "report-every"},
-      {"max-grad-norm", "clip"},
-      {"max-iters", "max-steps"},
-      {"min-lr", "lr-min"},
-      {"n-embd", "width"},
-      {"n-head", "heads"},
-      {"n-layer", "layers"},
-      {"num-attention-heads", "heads"},
-      {"num-epochs", "epochs"},
-      {"num-heads", "heads"},
-      {"num-hidden-layers", "layers"},
-      {"num-layers", "layers"},
-      {"num-train-epochs", "epochs"},
-      {"num-workers", "loader-threads"},
-      {"opt", "algorithm"},
-      {"output-dir", "checkpoint-dir"},
-      {"patience", "early-stop"},
-      {"per-device-train-batch-size", "batch-size"},
-      {"resume-from-checkpoint", "resume"},
-      {"save-dir", "checkpoint-dir"},
-      {"save-every", "checkpoint-every"},
-      {"save-steps", "checkpoint-every"},
-      {"seq-len", "context"},
-      {"seq-length", "context"},
-      {"step-size", "lr-step-size"},
-      {"train-batch-size", "batch-size"},
-      {"vocab-size", "vocabulary"},
-      {"warmup", "warmup-steps"},
-      {"warmup-iters", "warmup-steps"},
-      {"wd", "weight-decay"},
-      {"workers", "loader-threads"},
+const std::map<std::string, std::vector<absl::string_view>>& OtherNames() {
+  static const std::map<std::string, std::vector<absl::string_view>> kNames = {
+      {"accumulate", {"grad-accum", "gradient-accumulation-steps"}},
+      {"algorithm", {"opt"}},
+      {"batch-size", {"per-device-train-batch-size", "train-batch-size"}},
+      {"beta1", {"adam-beta1", "betas"}},
+      {"beta2", {"adam-beta2"}},
+      {"checkpoint-dir", {"output-dir", "save-dir"}},
+      {"checkpoint-every", {"save-every", "save-steps"}},
+      {"clip", {"clip-grad", "clip-grad-norm", "grad-clip", "gradient-clip-val", "max-grad-norm"}},
+      {"context", {"block-size", "seq-len", "seq-length"}},
+      {"data", {"data-dir", "data-path"}},
+      {"early-stop", {"patience"}},
+      {"epochs", {"num-epochs", "num-train-epochs"}},
+      {"eps", {"adam-epsilon"}},
+      {"eval", {"evaluation"}},
+      {"heads", {"n-head", "num-attention-heads", "num-heads"}},
+      {"layers", {"n-layer", "num-hidden-layers", "num-layers"}},
+      {"loader-threads", {"num-workers", "workers"}},
+      {"lr", {"learning-rate"}},
+      {"lr-gamma", {"gamma"}},
+      {"lr-min", {"min-lr"}},
+      {"lr-step-size", {"step-size"}},
+      {"max-steps", {"max-iters"}},
+      {"model", {"arch", "architecture"}},
+      {"recompute", {"gradient-checkpointing"}},
+      {"replicas", {"devices"}},
+      {"report-every", {"log-interval", "logging-steps"}},
+      {"resume", {"resume-from-checkpoint"}},
+      {"vocabulary", {"vocab-size"}},
+      {"warmup-steps", {"warmup", "warmup-iters"}},
+      {"weight-decay", {"wd"}},
+      {"width", {"embed-dim", "hidden-size", "n-embd"}},
   };
   return kNames;
 }
@@ -99,9 +76,8 @@ std::vector<std::string> FlagNames(const CLI::App& app) {
 
 std::string MeantName(absl::string_view word, const std::vector<std::string>& names) {
   const std::string plain = Plain(word);
-  const auto other = OtherNames().find(plain);
-  if (other != OtherNames().end() && absl::c_linear_search(names, other->second)) {
-    return other->second;
+  for (const auto& [own, others] : OtherNames()) {
+    if (absl::c_linear_search(others, plain) && absl::c_linear_search(names, own)) return own;
   }
   return std::string(base::NearestWord(plain, {names.begin(), names.end()}));
 }
