@@ -78,7 +78,6 @@ ModelRecipe CnnRecipe() {
 namespace {
 
 Network MakeMlp(const DataShape& images, const std::vector<std::int64_t>& hidden) {
-  namespace nn = torch::nn;
   // One by one, to fix the order in which they draw their initial values.
   nn::Sequential net;
   net->push_back(nn::Flatten());
@@ -128,8 +127,6 @@ ModelRecipe MlpRecipe(std::string name, std::vector<std::int64_t> hidden) {
 }
 
 namespace {
-
-namespace nn = torch::nn;
 
 // The values of --stem.
 constexpr char kSmall[] = "small";
@@ -201,12 +198,6 @@ class BasicBlock : public nn::Module, public ResidualBlock {
   const std::shared_ptr<Shortcut> shortcut_;  // null: identity
 };
 
-// The first convolution. Of both stems only conv1 has weights.
-nn::Conv2d StemConvolution(std::int64_t channels, bool imagenet) {
-  return imagenet ? Convolution(channels, kWidths[0], /*kernel=*/7, /*stride=*/2)
-                  : Convolution(channels, kWidths[0], /*kernel=*/3, /*stride=*/1);
-}
-
 // `index` counts the blocks of all layers from 0.
 std::string BlockName(std::size_t index) {
   return absl::StrCat("layer", index / kBlocksPerLayer + 1, ".", index % kBlocksPerLayer);
@@ -217,7 +208,10 @@ class ResNet18 : public nn::Module, public LayerChain {
   ResNet18(const DataShape& images, bool imagenet_stem,
            const std::shared_ptr<BatchNormFunction>& norm)
       : pools_(imagenet_stem),
-        conv1_(register_module("conv1", StemConvolution(images.channels, imagenet_stem))),
+        // Of both stems only conv1 has weights.
+        conv1_(register_module(
+            "conv1", Convolution(images.channels, kWidths[0], /*kernel=*/imagenet_stem ? 7 : 3,
+                                 /*stride=*/imagenet_stem ? 2 : 1))),
         bn1_(register_module("bn1", std::make_shared<BatchNorm>(kWidths[0], norm))) {
     std::int64_t in = kWidths[0];
     for (std::size_t i = 0; i < kWidths.size(); ++i) {
