@@ -169,16 +169,6 @@ absl::StatusOr<DirectoryLock> DirectoryLock::Take(const std::string& directory) 
 
 namespace {
 
-BatchRequest BatchWanted(const Job& job, const Strategy& strategy) {
-  return {job.options.batch_size, strategy.place().parts, job.options.checkpoint.on_resize};
-}
-
-// Writes the options next to the checkpoints, for repeating the run.
-absl::Status WriteConfig(const Options& options) {
-  return WriteDurably(absl::StrCat(options.checkpoint.directory, "/config.toml"),
-                      ConfigText(options.settings, options.program), Folder::kOfCheckpoints);
-}
-
 bool IsOwner(const Job& job, const CheckpointOwners& owners) {
   return owners.directory && owners.team[0] == job.env.rank;
 }
@@ -254,7 +244,10 @@ absl::Status MarkDirectory(const Job& job, const ResumePoint& point, const Start
     const absl::Status marked = directory->WriteLatest(latest);
     if (!marked.ok()) return marked;
   }
-  return WriteConfig(job.options);
+  // The options next to the checkpoints, for repeating the run.
+  return WriteDurably(absl::StrCat(job.options.checkpoint.directory, "/config.toml"),
+                      ConfigText(job.options.settings, job.options.program),
+                      Folder::kOfCheckpoints);
 }
 
 absl::Status GoOn(const Job& job, const Resumable& resumable, Strategy& strategy,
@@ -326,7 +319,7 @@ absl::StatusOr<StartPoint> FindStart(const Job& job, Strategy& strategy) {
   if (status.ok()) status = FirstFailure(CheckName(*point, start), job.group());
   if (status.ok()) status = FirstFailure(MarkDirectory(job, *point, start), job.group());
   if (!status.ok()) return status;
-  const BatchRequest wanted = BatchWanted(job, strategy);
+  const BatchRequest wanted = {job.options.batch_size, strategy.place().parts, options.on_resize};
   status = point->checkpoint ? GoOnWithBatch(job, wanted, start.state)
                              : BeginBatch(wanted, &start.state);
   if (!status.ok()) return status;
