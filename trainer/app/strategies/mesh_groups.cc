@@ -45,9 +45,7 @@ std::vector<int> NumberHosts(const std::vector<std::string>& ids) {
 }
 
 std::int64_t WholeState(const Options& options, const Model& model) {
-  std::int64_t bytes = 0;
-  for (const NamedTensor& parameter : model.Parameters()) bytes += parameter.tensor.nbytes();
-  return StateBytes(/*stage=*/0, /*ranks=*/1, bytes,
+  return StateBytes(/*stage=*/0, /*ranks=*/1, TensorBytes(model.Parameters()),
                     KeptNumbers(options.optimizer, options.ema_decay > 0));
 }
 
@@ -76,12 +74,6 @@ absl::StatusOr<Mesh> Decide(const Options& options, const Model& model,
                     limits);
 }
 
-absl::StatusOr<std::unique_ptr<Group>> Connect(const Mesh& mesh, Dimension dimension,
-                                               World& world) {
-  return world.MakeGroup(absl::StrCat("mesh/", ShortName(dimension)),
-                         mesh.MembersOf(world.rank(), dimension));
-}
-
 }  // namespace
 
 MeshLimits LimitsOf(const Model& model, const std::string& name) {
@@ -102,7 +94,8 @@ absl::StatusOr<MeshGroups> ConnectMesh(const Options& options, const Model& mode
   for (const auto& [dimension, group] :
        {std::pair(Dimension::kTensor, &groups.tensor), std::pair(Dimension::kData, &groups.data),
         std::pair(Dimension::kPipeline, &groups.pipeline)}) {
-    auto made = Connect(*mesh, dimension, world);
+    auto made = world.MakeGroup(absl::StrCat("mesh/", ShortName(dimension)),
+                                mesh->MembersOf(world.rank(), dimension));
     if (!made.ok()) return made.status();
     *group = *std::move(made);
   }

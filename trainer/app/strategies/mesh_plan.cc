@@ -48,12 +48,6 @@ absl::Status CheckUsers(const Model& model) {
   return absl::OkStatus();
 }
 
-std::vector<std::string> NamesOf(const std::vector<Stage>& stages) {
-  std::vector<std::string> names;
-  for (const Stage& stage : stages) names.push_back(stage.name);
-  return names;
-}
-
 // Where a model is cut for a pipeline: the stages of each part, in their order. The same on all
 // ranks.
 absl::StatusOr<std::vector<StageRange>> CutModel(const Options& options, Model& model,
@@ -74,7 +68,9 @@ absl::StatusOr<std::vector<StageRange>> CutModel(const Options& options, Model& 
     begins = count == 1 ? std::vector<std::size_t>{0}
                         : CutEvenly(CostsOf(options, model), static_cast<int>(count));
   } else if (cuts.size() + 1 == count) {
-    begins = CutAt(NamesOf(model.stages()), cuts);
+    std::vector<std::string> names;
+    for (const Stage& stage : model.stages()) names.push_back(stage.name);
+    begins = CutAt(names, cuts);
   } else {
     return absl::InvalidArgumentError(
         absl::StrCat("--pipeline-cuts names ", cuts.size(), " stages, and a pipeline of ", count,
