@@ -30,6 +30,9 @@ using ValueKey = std::variant<std::string, std::int64_t>;
 // "'name'" or "7", for messages.
 std::string ToString(const ValueKey& key);
 
+// The error of BasicValue::Get...(). `found` is nullopt when there is no entry.
+absl::Status WrongEntry(const std::string& key, std::optional<ValueKind> found, ValueKind wanted);
+
 template <typename Tensor>
 class BasicValue;
 
@@ -49,11 +52,25 @@ class BasicDict {
   auto end() const { return items_.end(); }
 
   // The value for `key`, or null. The pointer is valid until the dict changes.
-  const BasicValue<Tensor>* Find(const ValueKey& key) const;
+  const BasicValue<Tensor>* Find(const ValueKey& key) const {
+    for (const Item& item : items_) {
+      if (item.first == key) return &item.second;
+    }
+    return nullptr;
+  }
   // Replaces the value for `key`, or appends it if there is none.
-  void Set(ValueKey key, BasicValue<Tensor> value);
+  void Set(ValueKey key, BasicValue<Tensor> value) {
+    for (Item& item : items_) {
+      if (item.first != key) continue;
+      item.second = std::move(value);
+      return;
+    }
+    Append(std::move(key), std::move(value));
+  }
   // Appends a key that is not in the dict yet. Does not check.
-  void Append(ValueKey key, BasicValue<Tensor> value);
+  void Append(ValueKey key, BasicValue<Tensor> value) {
+    items_.emplace_back(std::move(key), std::move(value));
+  }
 
  private:
   bool ordered_;
@@ -130,50 +147,18 @@ class BasicValue {
 
   template <typename T>
   absl::StatusOr<T> Get(const std::string& key, ValueKind wanted,
-                        const T* (BasicValue::*as)() const) const;
+                        const T* (BasicValue::*as)() const) const {
+    const BasicValue* entry = Find(key);
+    if (entry == nullptr) return WrongEntry(key, std::nullopt, wanted);
+    const T* held = (entry->*as)();
+    if (held == nullptr) return WrongEntry(key, entry->kind(), wanted);
+    return *held;
+  }
 
   std::variant<std::monostate, bool, std::int64_t, double, std::string, Tensor, List, TupleItems,
                Dict>
       data_;
 };
-
-// The error of BasicValue::Get...(). `found` is nullopt when there is no entry.
-absl::Status WrongEntry(const std::string& key, std::optional<ValueKind> found, ValueKind wanted);
-
-template <typename Tensor>
-template <typename T>
-absl::StatusOr<T> BasicValue<Tensor>::Get(const std::string& key, ValueKind wanted,
-                                          const T* (BasicValue::*as)() const) const {
-  const BasicValue* entry = Find(key);
-  if (entry == nullptr) return WrongEntry(key, std::nullopt, wanted);
-  const T* held = (entry->*as)();
-  if (held == nullptr) return WrongEntry(key, entry->kind(), wanted);
-  return *held;
-}
-
-template <typename Tensor>
-const BasicValue<Tensor>* BasicDict<Tensor>::Find(const ValueKey& key) const {
-  for (const Item& item : items_) {
-    if (item.first == key) return &item.second;
-  }
-  return nullptr;
-}
-
-template <typename Tensor>
-void BasicDict<Tensor>::Set(ValueKey key, BasicValue<Tensor> value) {
-  for (Item& item : items_) {
-    if (item.first == key) {
-      item.second = std::move(value);
-      return;
-    }
-  }
-  Append(std::move(key), std::move(value));
-}
-
-template <typename Tensor>
-void BasicDict<Tensor>::Append(ValueKey key, BasicValue<Tensor> value) {
-  items_.emplace_back(std::move(key), std::move(value));
-}
 
 // The element types of checkpoints, and their names in files.
 
