@@ -26,6 +26,9 @@ constexpr std::chrono::seconds kPatience(120);
 
 class DoctorHostsTest : public SshHostsTest {
  protected:
+  // Each test takes those that it names.
+  void SetUp() override { MakeHosts(4); }
+
   struct Answer {
     std::optional<int> code;
     // "error: firewall: node0 -> node1: ..." for each, with its hosts if they are named.
@@ -63,15 +66,9 @@ class DoctorHostsTest : public SshHostsTest {
     }
     return about;
   }
-
-  void ExpectNothingLeft() const {
-    EXPECT_TRUE(WaitForProcesses(mark(), 0)) << ProcessesWith(mark()).size() << " are left";
-  }
 };
 
 TEST_F(DoctorHostsTest, EveryPairIsMeasuredBothWays) {
-  ASSERT_NO_FATAL_FAILURE(MakeHosts(3));
-  if (IsSkipped()) return;
   const Answer answer = Ask({"--hosts=node0,node1,node2"});
   ASSERT_EQ(answer.links.size(), 6u) << answer.text;
   for (const auto& [pair, link] : answer.links) {
@@ -87,8 +84,6 @@ TEST_F(DoctorHostsTest, EveryPairIsMeasuredBothWays) {
 }
 
 TEST_F(DoctorHostsTest, TextHasAMatrix) {
-  ASSERT_NO_FATAL_FAILURE(MakeHosts(2));
-  if (IsSkipped()) return;
   Command doctor = StartWhereTyped(
       {std::filesystem::absolute(MusterPath()), "doctor", "--hosts=node[0-1]", "/tmp"});
   EXPECT_NE(doctor.Wait(kPatience), std::nullopt);
@@ -100,8 +95,6 @@ TEST_F(DoctorHostsTest, TextHasAMatrix) {
 
 // The user saw that the job's first collective never ended.
 TEST_F(DoctorHostsTest, FirewallThatDropsOneWay) {
-  ASSERT_NO_FATAL_FAILURE(MakeHosts(2));
-  if (IsSkipped()) return;
   if (!OnHost(1, "/usr/sbin/iptables -A INPUT -s 10.98.0.1 -p tcp --syn -j DROP")) {
     GTEST_SKIP() << "iptables cannot make a firewall here";
   }
@@ -116,8 +109,6 @@ TEST_F(DoctorHostsTest, FirewallThatDropsOneWay) {
 }
 
 TEST_F(DoctorHostsTest, FirewallThatRejects) {
-  ASSERT_NO_FATAL_FAILURE(MakeHosts(2));
-  if (IsSkipped()) return;
   if (!OnHost(0,
               "/usr/sbin/iptables -A INPUT -s 10.98.0.2 -p tcp --syn -j REJECT --reject-with "
               "tcp-reset")) {
@@ -133,8 +124,6 @@ TEST_F(DoctorHostsTest, FirewallThatRejects) {
 }
 
 TEST_F(DoctorHostsTest, NeitherHostReachesTheOther) {
-  ASSERT_NO_FATAL_FAILURE(MakeHosts(2));
-  if (IsSkipped()) return;
   ASSERT_TRUE(OnHost(0, "ip route add blackhole 10.98.0.2/32"));
   const Answer answer = Ask({"-H", "node0,node1"});
   EXPECT_EQ(answer.code, 1);
@@ -148,8 +137,6 @@ TEST_F(DoctorHostsTest, NeitherHostReachesTheOther) {
 
 // Hosts with jumbo frames on a switch without.
 TEST_F(DoctorHostsTest, LargePacketsThatDoNotPass) {
-  ASSERT_NO_FATAL_FAILURE(MakeHosts(2));
-  if (IsSkipped()) return;
   ASSERT_TRUE(OnHost(0, "ip link set eth0 mtu 9000") && OnHost(1, "ip link set eth0 mtu 9000"));
   const Answer answer = Ask({"--hosts=node0,node1"});
   EXPECT_EQ(answer.code, 1);
@@ -162,8 +149,6 @@ TEST_F(DoctorHostsTest, LargePacketsThatDoNotPass) {
 
 // A tunnel silently drops packets that are too large for it.
 TEST_F(DoctorHostsTest, TransferThatComesToAHalt) {
-  ASSERT_NO_FATAL_FAILURE(MakeHosts(2));
-  if (IsSkipped()) return;
   if (!OnHost(1,
               "/usr/sbin/iptables -A INPUT -s 10.98.0.1 -p tcp -m length --length 1000:65535 -j "
               "DROP")) {
@@ -179,8 +164,6 @@ TEST_F(DoctorHostsTest, TransferThatComesToAHalt) {
 }
 
 TEST_F(DoctorHostsTest, InterfacesWithDifferentMtus) {
-  ASSERT_NO_FATAL_FAILURE(MakeHosts(2));
-  if (IsSkipped()) return;
   ASSERT_TRUE(OnHost(1, "ip link set eth0 mtu 1400"));
   const Answer answer = Ask({"--hosts=node0,node1"});
   EXPECT_THAT(
@@ -192,8 +175,6 @@ TEST_F(DoctorHostsTest, InterfacesWithDifferentMtus) {
 
 // Two of three hosts are in different rooms.
 TEST_F(DoctorHostsTest, TwoHostsThatAreFarFromEachOther) {
-  ASSERT_NO_FATAL_FAILURE(MakeHosts(3));
-  if (IsSkipped()) return;
   ASSERT_TRUE(OnHost(-1,
                      "ip link set to2 nomaster && ip link add slow type veth peer name slow1 && "
                      "ip link set slow up && ip link set slow1 master hosts up"));
@@ -212,8 +193,6 @@ TEST_F(DoctorHostsTest, TwoHostsThatAreFarFromEachOther) {
 }
 
 TEST_F(DoctorHostsTest, OneHostOnASlowCable) {
-  ASSERT_NO_FATAL_FAILURE(MakeHosts(4));
-  if (IsSkipped()) return;
   if (!OnHost(3,
               "/usr/sbin/tc qdisc add dev eth0 root tbf rate 20mbit burst 32kbit latency 400ms")) {
     GTEST_SKIP() << "this kernel has no token bucket filter";
@@ -226,8 +205,6 @@ TEST_F(DoctorHostsTest, OneHostOnASlowCable) {
 
 // One of three hosts has another clock and another PyTorch, like one with an outdated image.
 TEST_F(DoctorHostsTest, OneHostWithAnotherClockAndAnotherPyTorch) {
-  ASSERT_NO_FATAL_FAILURE(MakeHosts(3));
-  if (IsSkipped()) return;
   const std::string clock = std::filesystem::absolute("test/chaos/libclock_skew.so").string();
   const std::string fresh =
       Write("python_new", "#!/bin/sh\necho Python=3.11.2\necho PyTorch=2.6.0\n", 0755);
@@ -253,8 +230,6 @@ TEST_F(DoctorHostsTest, OneHostWithAnotherClockAndAnotherPyTorch) {
 }
 
 TEST_F(DoctorHostsTest, HostThatIsNotThere) {
-  ASSERT_NO_FATAL_FAILURE(MakeHosts(3));
-  if (IsSkipped()) return;
   StopSshd(1);
   const Answer answer = Ask({"--hosts=node0,node1,node2"});
   EXPECT_EQ(answer.code, 1);
@@ -268,8 +243,6 @@ TEST_F(DoctorHostsTest, HostThatIsNotThere) {
 
 // A finding of several hosts is reported once, with their names.
 TEST_F(DoctorHostsTest, FindingsNameTheirHosts) {
-  ASSERT_NO_FATAL_FAILURE(MakeHosts(2));
-  if (IsSkipped()) return;
   const Answer answer = Ask({"--hosts=node0,node1", "--log-dir=/proc/nothing"});
   EXPECT_EQ(answer.code, 1);
   EXPECT_THAT(answer.findings, testing::Contains(HasSubstr(
@@ -280,8 +253,6 @@ TEST_F(DoctorHostsTest, FindingsNameTheirHosts) {
 }
 
 TEST_F(DoctorHostsTest, EachHostLooksForTheRendezvous) {
-  ASSERT_NO_FATAL_FAILURE(MakeHosts(2));
-  if (IsSkipped()) return;
   const Answer answer =
       Ask({"--hosts=node0,node1", "--rdzv-endpoint=10.98.0.254:29400", "--insecure"});
   EXPECT_EQ(answer.code, 1);

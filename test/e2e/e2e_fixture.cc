@@ -60,6 +60,10 @@ E2eTest::~E2eTest() {
 }
 
 void E2eTest::TearDown() {
+  ExpectNothingLeft();
+}
+
+void E2eTest::ExpectNothingLeft() const {
   EXPECT_TRUE(WaitForProcesses(mark_, 0)) << ProcessesWith(mark_).size() << " processes are left";
 }
 

@@ -63,6 +63,9 @@ class E2eTest : public testing::Test {
   // ps`.
   std::vector<std::string> Environment() const;
 
+  // No process has the mark any more.
+  void ExpectNothingLeft() const;
+
   // The mark: NAME=VALUE.
   const std::string& mark() const { return mark_; }
   // A path in a directory that is removed after the test.

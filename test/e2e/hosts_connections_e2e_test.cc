@@ -28,6 +28,9 @@ constexpr char kHostsConnectionsStays[] =
 
 class KeptConnectionsTest : public SshHostsTest {
  protected:
+  // Each test takes those that it names.
+  void SetUp() override { MakeHosts(3, Connections::kAreKept); }
+
   // A job of two nodes, whose workers are ready.
   Command StartReady(const std::vector<std::string>& flags) {
     std::vector<std::string> all = {"--hosts=node0,node1"};
@@ -39,22 +42,10 @@ class KeptConnectionsTest : public SshHostsTest {
     }
     return run;
   }
-
-  void ExpectEnds(Command& run) const {
-    run.Signal(SIGTERM);
-    EXPECT_EQ(run.Wait(), 128 + SIGTERM) << run.err();
-    ExpectNothingLeft();
-  }
-
-  void ExpectNothingLeft() const {
-    EXPECT_TRUE(WaitForProcesses(mark(), 0)) << ProcessesWith(mark()).size() << " are left";
-  }
 };
 
 // "I start the same job forty times a day, and each time it logs in everywhere again."
 TEST_F(KeptConnectionsTest, NextCommandNeedsNoConnectionOfItsOwn) {
-  ASSERT_NO_FATAL_FAILURE(MakeHosts(2, Connections::kAreKept));
-  if (IsSkipped()) return;
   std::vector<pid_t> sessions;
   for (int i = 0; i < 3; ++i) {
     Command run = StartOnHosts({"--hosts=node0,node1"}, "echo rank $RANK of $WORLD_SIZE");
@@ -73,8 +64,6 @@ TEST_F(KeptConnectionsTest, NextCommandNeedsNoConnectionOfItsOwn) {
 }
 
 TEST_F(KeptConnectionsTest, ThatNothingUsesEndsAfterItsTime) {
-  ASSERT_NO_FATAL_FAILURE(MakeHosts(1, Connections::kAreKept));
-  if (IsSkipped()) return;
   Command run = StartOnHosts({"--hosts=node0", "--ssh-control-persist=0.5"}, "true");
   EXPECT_EQ(run.Wait(), 0) << run.err();
   ExpectNothingLeft();
@@ -83,8 +72,6 @@ TEST_F(KeptConnectionsTest, ThatNothingUsesEndsAfterItsTime) {
 }
 
 TEST_F(KeptConnectionsTest, NoneIsKeptWhereThatIsNotWanted) {
-  ASSERT_NO_FATAL_FAILURE(MakeHosts(1, Connections::kAreKept));
-  if (IsSkipped()) return;
   for (const std::string command : {"run", "ps"}) {
     std::vector<std::string> argv = {MusterPath(), command, "--hosts=node0",
                                      "--ssh-control-persist=0"};
@@ -97,8 +84,6 @@ TEST_F(KeptConnectionsTest, NoneIsKeptWhereThatIsNotWanted) {
 
 // With a new connection: the kept one may be broken.
 TEST_F(KeptConnectionsTest, NodeIsStartedAgainWhenTheSshThatKeepsItsConnectionIsKilled) {
-  ASSERT_NO_FATAL_FAILURE(MakeHosts(2, Connections::kAreKept));
-  if (IsSkipped()) return;
   Command first = StartOnHosts({"--hosts=node1"}, "true");
   EXPECT_EQ(first.Wait(), 0) << first.err();
   const std::vector<pid_t> kept = KeptConnections();
@@ -107,13 +92,11 @@ TEST_F(KeptConnectionsTest, NodeIsStartedAgainWhenTheSshThatKeepsItsConnectionIs
   kill(kept.front(), SIGKILL);
   EXPECT_TRUE(run.WaitForErr("muster run: node1 was lost: the connection broke")) << run.err();
   EXPECT_TRUE(run.WaitForOut("worker 1 of 2 is ready in round 1")) << run.out() << run.err();
-  ExpectEnds(run);
+  EndJob(run);
 }
 
 // Its session over the connection ends with it, and the connection stays.
 TEST_F(KeptConnectionsTest, NodeIsStartedAgainWhenTheSshThatUsesAConnectionIsKilled) {
-  ASSERT_NO_FATAL_FAILURE(MakeHosts(2, Connections::kAreKept));
-  if (IsSkipped()) return;
   Command run = StartReady({});
   const std::vector<pid_t> ssh = Processes(-1, " node1 ");
   ASSERT_THAT(ssh, SizeIs(1));
@@ -121,13 +104,11 @@ TEST_F(KeptConnectionsTest, NodeIsStartedAgainWhenTheSshThatUsesAConnectionIsKil
   EXPECT_TRUE(run.WaitForErr("muster run: node1 was lost: ")) << run.err();
   EXPECT_TRUE(run.WaitForOut("worker 1 of 2 is ready in round 1")) << run.out() << run.err();
   EXPECT_THAT(KeptConnections(), SizeIs(2));
-  ExpectEnds(run);
+  EndJob(run);
 }
 
 // "I killed the launcher, and the ranks went on over the connections that were still there."
 TEST_F(KeptConnectionsTest, NothingRunsOnOverThemWhenTheCommandIsKilled) {
-  ASSERT_NO_FATAL_FAILURE(MakeHosts(2, Connections::kAreKept));
-  if (IsSkipped()) return;
   Command run = StartReady({});
   kill(Processes(-1, "/muster run").front(), SIGKILL);
   EXPECT_TRUE(run.Wait());
@@ -138,8 +119,6 @@ TEST_F(KeptConnectionsTest, NothingRunsOnOverThemWhenTheCommandIsKilled) {
 // "It said that a control master had terminated; I had to find out myself what was wrong with
 // node1."
 TEST_F(KeptConnectionsTest, HostThatIsGoneSinceIsNamedWithSshsReason) {
-  ASSERT_NO_FATAL_FAILURE(MakeHosts(2, Connections::kAreKept));
-  if (IsSkipped()) return;
   Command first = StartOnHosts({"--hosts=node0,node1"}, "true");
   EXPECT_EQ(first.Wait(), 0) << first.err();
   PowerOff(1);
@@ -153,8 +132,6 @@ TEST_F(KeptConnectionsTest, HostThatIsGoneSinceIsNamedWithSshsReason) {
 
 // "My job ended, and so did that of a colleague who uses the same jump host."
 TEST_F(KeptConnectionsTest, WayThroughAnotherHostIsEachCommandsOwn) {
-  ASSERT_NO_FATAL_FAILURE(MakeHosts(3, Connections::kAreKept));
-  if (IsSkipped()) return;
   Write("hosts/ssh_config",
         "Host node0 node1\n  ProxyJump node2\n" + ReadAll(Path("hosts/ssh_config")));
   Command first = StartOnHosts({"--hosts=node0,node1"}, kHostsConnectionsStays);
@@ -162,15 +139,13 @@ TEST_F(KeptConnectionsTest, WayThroughAnotherHostIsEachCommandsOwn) {
   Command run = StartReady({});
   first.Signal(SIGTERM);
   EXPECT_EQ(first.Wait(), 128 + SIGTERM) << first.err();
-  ExpectEnds(run);
+  EndJob(run);
   EXPECT_THAT(run.err(), Not(HasSubstr("was lost")));
   EXPECT_THAT(KeptConnections(), IsEmpty());
 }
 
 // "I had given the name to another machine, and the job still ran on the old one."
 TEST_F(KeptConnectionsTest, NameThatNowMeansAnotherMachineReachesThatOne) {
-  ASSERT_NO_FATAL_FAILURE(MakeHosts(2, Connections::kAreKept));
-  if (IsSkipped()) return;
   for (const std::string address : {"10.98.0.1", "10.98.0.2"}) {
     const std::string config = ReadAll(Path("hosts/ssh_config"));
     Write("hosts/ssh_config", "Host worker\n  User root\n  HostName " + address +
@@ -186,8 +161,6 @@ TEST_F(KeptConnectionsTest, NameThatNowMeansAnotherMachineReachesThatOne) {
 
 // "The doctor found nothing, and the next job could not log in."
 TEST_F(KeptConnectionsTest, DoctorLogsInByItself) {
-  ASSERT_NO_FATAL_FAILURE(MakeHosts(1, Connections::kAreKept));
-  if (IsSkipped()) return;
   Command run = StartOnHosts({"--hosts=node0"}, "true");
   EXPECT_EQ(run.Wait(), 0) << run.err();
   ASSERT_TRUE(OnHost(-1, "mv " + Path("hosts/authorized_keys") + " " + Path("away")));
@@ -198,8 +171,6 @@ TEST_F(KeptConnectionsTest, DoctorLogsInByItself) {
 
 // sshd's MaxSessions: one more session silently uses a connection of its own.
 TEST_F(KeptConnectionsTest, MoreJobsThanAConnectionMayCarryRunAllTheSame) {
-  ASSERT_NO_FATAL_FAILURE(MakeHosts(1, Connections::kAreKept));
-  if (IsSkipped()) return;
   std::vector<Command> runs;
   for (int i = 0; i < 12; ++i) {
     runs.push_back(StartOnHosts({"--hosts=node0"}, "echo begun; sleep 10000 & wait"));
@@ -215,8 +186,6 @@ TEST_F(KeptConnectionsTest, MoreJobsThanAConnectionMayCarryRunAllTheSame) {
 }
 
 TEST_F(KeptConnectionsTest, EveryLineArrives) {
-  ASSERT_NO_FATAL_FAILURE(MakeHosts(2, Connections::kAreKept));
-  if (IsSkipped()) return;
   constexpr int kLines = 50'000;
   for (int i = 0; i < 2; ++i) {
     Command run = StartOnHosts({"--hosts=node[0-1]"},
@@ -233,8 +202,6 @@ TEST_F(KeptConnectionsTest, EveryLineArrives) {
 // A directory that another user can write to is not used: a socket there could impersonate the
 // host.
 TEST_F(KeptConnectionsTest, FolderOfOthersIsLeftAlone) {
-  ASSERT_NO_FATAL_FAILURE(MakeHosts(1, Connections::kAreKept));
-  if (IsSkipped()) return;
   ASSERT_TRUE(OnHost(-1, absl::StrCat("mkdir -m 0777 ", runtime_dir(), "/muster-ssh")));
   Command run = StartOnHosts({"--hosts=node0"}, "true");
   EXPECT_EQ(run.Wait(), 0) << run.err();

@@ -35,15 +35,15 @@ class HostsTest : public SshHostsTest {
           << run.out() << run.err();
     }
   }
-
-  void ExpectNothingLeft() const {
-    EXPECT_TRUE(WaitForProcesses(mark(), 0)) << ProcessesWith(mark()).size() << " are left";
-  }
 };
 
-TEST_F(HostsTest, OneCommandStartsWorkersOnEveryHost) {
-  ASSERT_NO_FATAL_FAILURE(MakeHosts(2));
-  if (IsSkipped()) return;
+class HostsWithSshdTest : public HostsTest {
+ protected:
+  // Each test takes those that it names.
+  void SetUp() override { MakeHosts(4); }
+};
+
+TEST_F(HostsWithSshdTest, OneCommandStartsWorkersOnEveryHost) {
   Command run = StartOnHosts({"--hosts=node0:2,node1"},
                              "echo rank $RANK of $WORLD_SIZE, local $LOCAL_RANK of "
                              "$LOCAL_WORLD_SIZE, store at $MASTER_ADDR");
@@ -74,9 +74,7 @@ TEST_F(HostsTest, TreeOfHostsThatStartOneAnotherIsOneJob) {
   ExpectNothingLeft();
 }
 
-TEST_F(HostsTest, RunsOfAllHostsAreListedAndWhoDoesNotAnswerIsNamed) {
-  ASSERT_NO_FATAL_FAILURE(MakeHosts(3));
-  if (IsSkipped()) return;
+TEST_F(HostsWithSshdTest, RunsOfAllHostsAreListedAndWhoDoesNotAnswerIsNamed) {
   Command run = StartOnHosts({"--hosts=node0,node1", "--rdzv-id=big"}, kStays);
   WaitForWorkers(run, 2);
   StopSshd(2);
@@ -95,9 +93,7 @@ TEST_F(HostsTest, RunsOfAllHostsAreListedAndWhoDoesNotAnswerIsNamed) {
   EXPECT_EQ(wrong.Wait(), 2);
   EXPECT_EQ(wrong.err(),
             "muster ps: --hosts=node[ has 'node[', which has a [ without its ]; write node[1-3]\n");
-  run.Signal(SIGTERM);
-  EXPECT_EQ(run.Wait(), 128 + SIGTERM) << run.err();
-  ExpectNothingLeft();
+  EndJob(run);
 }
 
 // `muster ps --hosts` waited forever for a host that had answered and on which `ps` then hung.
@@ -143,9 +139,7 @@ TEST_F(HostsTest, HostThatIsSilentIsAskedOnce) {
   ExpectNothingLeft();
 }
 
-TEST_F(HostsTest, SecretAndScriptAreNotInAnybodysCommandLine) {
-  ASSERT_NO_FATAL_FAILURE(MakeHosts(2));
-  if (IsSkipped()) return;
+TEST_F(HostsWithSshdTest, SecretAndScriptAreNotInAnybodysCommandLine) {
   Command run = StartOnHosts({"--hosts=node0,node1", "--export=SECRET_WORD=xyzzy"},
                              "echo worker $RANK of $SECRET_WORD; sleep 10000 & wait");
   WaitForWorkers(run, 2);
@@ -153,15 +147,11 @@ TEST_F(HostsTest, SecretAndScriptAreNotInAnybodysCommandLine) {
   EXPECT_TRUE(Processes(-1, "_host").size() == 2 && Processes(-1, "sleep 10000").size() == 1)
       << "the two connections, which name no script, and the command itself, which does";
   EXPECT_TRUE(Contains(run.out(), "worker 1 of xyzzy"));
-  run.Signal(SIGTERM);
-  EXPECT_EQ(run.Wait(), 128 + SIGTERM) << run.err();
-  ExpectNothingLeft();
+  EndJob(run);
 }
 
 // A musterd on the machine where the command is typed, which hosts reach with its user's token.
-TEST_F(HostsTest, NamedDaemonServesTheRendezvous) {
-  ASSERT_NO_FATAL_FAILURE(MakeHosts(2));
-  if (IsSkipped()) return;
+TEST_F(HostsWithSshdTest, NamedDaemonServesTheRendezvous) {
   ASSERT_TRUE(Succeeds({MusterPath(), "token", "new", Path("token")}));
   Command daemon = StartWhereTyped({DaemonPath(), "--listen=10.98.0.254:29400", "--ready-fd=1",
                                     "--token-file=" + Path("token")});
@@ -296,9 +286,7 @@ TEST_F(HostsTest, CtrlCEndsTheWaitForHosts) {
   ExpectNothingLeft();
 }
 
-TEST_F(HostsTest, FailureIsReportedOnceAndHasItsExitCode) {
-  ASSERT_NO_FATAL_FAILURE(MakeHosts(2));
-  if (IsSkipped()) return;
+TEST_F(HostsWithSshdTest, FailureIsReportedOnceAndHasItsExitCode) {
   Command run = StartOnHosts({"--hosts=node[0-1]:2", "--exit-code=worker"},
                              "[ $RANK = 3 ] && { echo it breaks >&2; exit 7; }; sleep 10000");
   EXPECT_EQ(run.Wait(), 7) << run.err();
@@ -310,9 +298,7 @@ TEST_F(HostsTest, FailureIsReportedOnceAndHasItsExitCode) {
   ExpectNothingLeft();
 }
 
-TEST_F(HostsTest, HostThatCannotBeReachedIsNamedWithSshsReason) {
-  ASSERT_NO_FATAL_FAILURE(MakeHosts(2));
-  if (IsSkipped()) return;
+TEST_F(HostsWithSshdTest, HostThatCannotBeReachedIsNamedWithSshsReason) {
   StopSshd(1);
   Command run = StartOnHosts({"--hosts=node0,node1"}, kStays);
   EXPECT_EQ(run.Wait(), 3) << run.err();
@@ -323,11 +309,9 @@ TEST_F(HostsTest, HostThatCannotBeReachedIsNamedWithSshsReason) {
 }
 
 // ssh asks a question, which nobody can answer for many hosts at once.
-TEST_F(HostsTest, HostWhoseKeyIsNotKnownIsNamed) {
-  ASSERT_NO_FATAL_FAILURE(MakeHosts(2));
-  if (IsSkipped()) return;
+TEST_F(HostsWithSshdTest, HostWhoseKeyIsNotKnownIsNamed) {
   const std::vector<std::string> known = Lines(ReadAll(Path("hosts/known_hosts")));
-  ASSERT_EQ(known.size(), 2u);
+  ASSERT_EQ(known.size(), 4u);
   Write("hosts/known_hosts", known[0] + "\n");
   Command run = StartOnHosts({"--hosts=node0,node1"}, kStays);
   EXPECT_EQ(run.Wait(), 3) << run.err();
@@ -336,9 +320,7 @@ TEST_F(HostsTest, HostWhoseKeyIsNotKnownIsNamed) {
   ExpectNothingLeft();
 }
 
-TEST_F(HostsTest, HostBehindAnotherIsReachedAsTheUsersConfigurationSays) {
-  ASSERT_NO_FATAL_FAILURE(MakeHosts(2));
-  if (IsSkipped()) return;
+TEST_F(HostsWithSshdTest, HostBehindAnotherIsReachedAsTheUsersConfigurationSays) {
   const std::string config = Path("hosts/ssh_config");
   const std::string before = ReadAll(config);
   Write("hosts/ssh_config",
@@ -355,9 +337,7 @@ TEST_F(HostsTest, HostBehindAnotherIsReachedAsTheUsersConfigurationSays) {
 }
 
 // ssh's own shared connections, with their master process, are the user's and stay.
-TEST_F(HostsTest, ConnectionThatTheUsersConfigurationSharesIsUsedAndStays) {
-  ASSERT_NO_FATAL_FAILURE(MakeHosts(1));
-  if (IsSkipped()) return;
+TEST_F(HostsWithSshdTest, ConnectionThatTheUsersConfigurationSharesIsUsedAndStays) {
   const std::string config = Path("hosts/ssh_config");
   const std::string socket = absl::StrCat("/tmp/muster-test-", getpid(), "-%C");
   Write("hosts/ssh_config", absl::StrCat("Host *\n  ControlMaster auto\n  ControlPersist 600\n"
@@ -373,9 +353,7 @@ TEST_F(HostsTest, ConnectionThatTheUsersConfigurationSharesIsUsedAndStays) {
   ExpectNothingLeft();
 }
 
-TEST_F(HostsTest, JobThatMayBeSmallerStartsWithoutUnreachableHosts) {
-  ASSERT_NO_FATAL_FAILURE(MakeHosts(3));
-  if (IsSkipped()) return;
+TEST_F(HostsWithSshdTest, JobThatMayBeSmallerStartsWithoutUnreachableHosts) {
   StopSshd(0);
   Command run =
       StartOnHosts({"--hosts=node[0-2]", "--nnodes=2:3", "--rdzv-conf=last_call_timeout=1"},
@@ -388,9 +366,7 @@ TEST_F(HostsTest, JobThatMayBeSmallerStartsWithoutUnreachableHosts) {
   ExpectNothingLeft();
 }
 
-TEST_F(HostsTest, CtrlCReachesWorkersOnEveryHost) {
-  ASSERT_NO_FATAL_FAILURE(MakeHosts(3));
-  if (IsSkipped()) return;
+TEST_F(HostsWithSshdTest, CtrlCReachesWorkersOnEveryHost) {
   Command run = StartOnHosts({"--hosts=node[0-2]", "--fanout=1"},
                              "trap 'echo worker $RANK was interrupted; kill $!; exit 0' INT TERM\n"
                              "sleep 10000 &\n"
@@ -434,9 +410,7 @@ TEST_F(HostsTest, StopAsksEachNodeOnce) {
 }
 
 // "The link of one node was cut, and the whole night's training with it."
-TEST_F(HostsTest, NodeWhoseConnectionIsKilledIsStartedAgain) {
-  ASSERT_NO_FATAL_FAILURE(MakeHosts(2));
-  if (IsSkipped()) return;
+TEST_F(HostsWithSshdTest, NodeWhoseConnectionIsKilledIsStartedAgain) {
   Command run = StartOnHosts({"--hosts=node0,node1"},
                              "echo worker $RANK of $WORLD_SIZE is ready in round $MUSTER_ROUND; "
                              "sleep 10000 & wait");
@@ -446,9 +420,7 @@ TEST_F(HostsTest, NodeWhoseConnectionIsKilledIsStartedAgain) {
   kill(sessions.front(), SIGKILL);
   EXPECT_TRUE(run.WaitForErr("muster run: node1 was lost: ")) << run.err();
   EXPECT_TRUE(run.WaitForOut("worker 1 of 2 is ready in round 1")) << run.out() << run.err();
-  run.Signal(SIGTERM);
-  EXPECT_EQ(run.Wait(), 128 + SIGTERM) << run.err();
-  ExpectNothingLeft();
+  EndJob(run);
 }
 
 // "docker exec hung with its machine, and the job waited for that node until I looked." Not every
@@ -477,9 +449,7 @@ TEST_F(HostsTest, HostThatFallsSilentIsStartedAgain) {
 }
 
 // Every line of all ranks arrives complete, however slowly it is read.
-TEST_F(HostsTest, SlowReaderGetsEveryLine) {
-  ASSERT_NO_FATAL_FAILURE(MakeHosts(4));
-  if (IsSkipped()) return;
+TEST_F(HostsWithSshdTest, SlowReaderGetsEveryLine) {
   constexpr int kLines = 20'000;
   Command run = StartOnHosts({"--hosts=node[0-3]", "--fanout=2"},
                              "seq -f \"line %.0f of $RANK, which is long enough to fill pipes "
@@ -507,12 +477,10 @@ struct Victim {
   const char* said = "muster run: ";
 };
 
-class KilledProcessTest : public HostsTest, public testing::WithParamInterface<Victim> {};
+class KilledProcessTest : public HostsWithSshdTest, public testing::WithParamInterface<Victim> {};
 
 // "After kill -9 of mpirun, half of the nodes still had processes on their GPUs."
 TEST_P(KilledProcessTest, LeavesNothingOnAnyHost) {
-  ASSERT_NO_FATAL_FAILURE(MakeHosts(3));
-  if (IsSkipped()) return;
   Command run = StartOnHosts({"--hosts=node[0-2]", "--fanout=1", "--shutdown-timeout=5"}, kStays);
   WaitForWorkers(run, 3);
   const std::vector<pid_t> found = Processes(GetParam().host, GetParam().part);

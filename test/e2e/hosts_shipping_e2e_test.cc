@@ -69,7 +69,7 @@ TEST_F(HostsShippingTest, HostWithoutMusterIsGivenItOnce) {
   EXPECT_EQ(second.Wait(), 0) << second.err();
   EXPECT_EQ(second.out(), "[default0]:rank 0 runs\n");
   EXPECT_EQ(Cached(), cached);
-  EXPECT_TRUE(WaitForProcesses(mark(), 0));
+  ExpectNothingLeft();
 }
 
 // A byte that changed on the way must not become part of a program.
@@ -82,7 +82,7 @@ TEST_F(HostsShippingTest, ProgramThatComesDamagedIsNotKept) {
                        "into " +
                            Path("host/home/.cache/muster/")));
   EXPECT_TRUE(Cached().empty());
-  EXPECT_TRUE(WaitForProcesses(mark(), 0));
+  ExpectNothingLeft();
 }
 
 // The only message was "first cannot be reached: muster could not be put into ...".
@@ -108,7 +108,7 @@ TEST_F(HostsShippingTest, HostThatCannotTakeItSaysWhy) {
   EXPECT_EQ(file.Wait(), 3) << file.err();
   EXPECT_TRUE(Contains(file.err(), ": mkdir: cannot create directory "));
   EXPECT_TRUE(Contains(file.err(), "Not a directory\n"));
-  EXPECT_TRUE(WaitForProcesses(mark(), 0));
+  ExpectNothingLeft();
 }
 
 // Two containers shared a home directory, their shells had the same pid, and one download broke
@@ -143,7 +143,7 @@ TEST_F(HostsShippingTest, HostThatSharesAHomeWritesIntoNobodysFile) {
   EXPECT_TRUE(ReadAll(cached[0]) == ReadAll(Path("MUSTER/muster")));
   daemon.process.Signal(SIGTERM);
   EXPECT_NE(daemon.process.Wait(), std::nullopt);
-  EXPECT_TRUE(WaitForProcesses(mark(), 0));
+  ExpectNothingLeft();
 }
 
 TEST_F(HostsShippingTest, HostWithAnotherProcessorIsRefused) {
@@ -154,7 +154,7 @@ TEST_F(HostsShippingTest, HostWithAnotherProcessorIsRefused) {
                        "muster run: first cannot be reached: its processor is riscv64, but this "
                        "muster is built for "));
   EXPECT_TRUE(Cached().empty());
-  EXPECT_TRUE(WaitForProcesses(mark(), 0));
+  ExpectNothingLeft();
 }
 
 TEST_F(HostsShippingTest, NothingIsSentWhereThatIsForbidden) {
@@ -164,7 +164,7 @@ TEST_F(HostsShippingTest, NothingIsSentWhereThatIsForbidden) {
                        "muster run: first cannot be reached: there is no muster there, neither in "
                        "PATH nor as "));
   EXPECT_TRUE(Cached().empty());
-  EXPECT_TRUE(WaitForProcesses(mark(), 0));
+  ExpectNothingLeft();
 }
 
 class OtherBuildTest : public HostsShippingTest {
@@ -187,7 +187,7 @@ TEST_F(OtherBuildTest, IsReplacedForTheJob) {
   EXPECT_EQ(run.Wait(), 0) << run.err();
   EXPECT_EQ(run.out(), "[default0]:rank 0 runs\n");
   EXPECT_EQ(Cached().size(), 1u);
-  EXPECT_TRUE(WaitForProcesses(mark(), 0));
+  ExpectNothingLeft();
 }
 
 TEST_F(OtherBuildTest, IsRefusedWhereNothingIsSent) {
@@ -196,7 +196,7 @@ TEST_F(OtherBuildTest, IsRefusedWhereNothingIsSent) {
   EXPECT_EQ(run.Wait(), 3) << run.err();
   EXPECT_TRUE(
       Contains(run.err(), "muster run: first cannot be reached: its muster is a different build"));
-  EXPECT_TRUE(WaitForProcesses(mark(), 0));
+  ExpectNothingLeft();
 }
 
 }  // namespace

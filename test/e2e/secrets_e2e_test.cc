@@ -2,8 +2,6 @@
 // output. Muster must not print, write or send any of them. (A worker's own output, to the console
 // or to its log, is not changed.)
 #include <csignal>
-#include <fstream>
-#include <iterator>
 #include <set>
 #include <string>
 #include <vector>
@@ -11,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "test/e2e/e2e_fixture.h"
+#include "test/support/temp_dir.h"
 #include "test/support/wait_until.h"
 
 namespace muster::test {
@@ -79,11 +78,6 @@ const Words kForms = {
     "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U",
     "MIIEpAIBAAKCAQEA7bq0of0keys0body",
 };
-
-std::string ReadAll(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 class SecretsTest : public E2eTest {
  protected:

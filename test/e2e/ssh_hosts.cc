@@ -57,6 +57,12 @@ Command SshHostsTest::StartOnHosts(std::vector<std::string> flags, const std::st
   return StartWhereTyped(argv);
 }
 
+void SshHostsTest::EndJob(Command& job) const {
+  job.Signal(SIGTERM);
+  EXPECT_EQ(job.Wait(), 128 + SIGTERM) << job.err();
+  ExpectNothingLeft();
+}
+
 Command SshHostsTest::StartWhereTyped(std::vector<std::string> argv) {
   const std::vector<std::string> where = {"nsenter", "--target", std::to_string(hosts_->pid()),
                                           "--net"};

@@ -27,6 +27,9 @@ class SshHostsTest : public E2eTest {
   // `muster run` with these flags and a shell script as each worker's program.
   Command StartOnHosts(std::vector<std::string> flags, const std::string& script);
 
+  // Stops a job, of which nothing may be left on any host.
+  void EndJob(Command& job) const;
+
   // A program on the machine where commands are typed.
   Command StartWhereTyped(std::vector<std::string> argv);
 

@@ -51,6 +51,28 @@ class StandbyTest : public E2eTest {
     standby.process = std::make_unique<Command>(argv);
   }
 
+  // The one leads before the other is there.
+  void StartBoth(Standby& leader, Standby& standby) const {
+    StartDaemon(leader);
+    ASSERT_TRUE(leader.process->WaitForErr("leading, after")) << leader.process->err();
+    StartDaemon(standby);
+    ASSERT_TRUE(standby.process->WaitForErr("standing by; ")) << standby.process->err();
+  }
+
+  // With its keeper.
+  static void Kill(Standby& standby) {
+    standby.process->Signal(SIGKILL);
+    EXPECT_EQ(standby.process->Wait(), -SIGKILL);
+  }
+
+  void Ctl(const std::vector<std::string>& words) const {
+    std::vector<std::string> argv = {"/usr/bin/env", "ETCDCTL_API=3", "etcdctl",
+                                     "--endpoints=" + etcd_port_.endpoint()};
+    argv.insert(argv.end(), words.begin(), words.end());
+    Command etcdctl(argv);
+    ASSERT_EQ(etcdctl.Wait(), 0) << etcdctl.err();
+  }
+
   std::vector<std::string> Flags(const std::vector<std::string>& more = {}) const {
     std::vector<std::string> flags = {
         "--nnodes=2", "--rdzv-id=job",
@@ -62,6 +84,13 @@ class StandbyTest : public E2eTest {
   std::string WaitsFor(const std::string& file) const {
     return "echo rank $RANK restart $TORCHELASTIC_RESTART_COUNT; while ! test -e " + Path(file) +
            "; do sleep 0.02; done";
+  }
+
+  // Of those that wait for "end".
+  void EndJob(Command& agent, Command& peer) const {
+    Write("end", "");
+    EXPECT_EQ(agent.Wait(), 0) << agent.err();
+    EXPECT_EQ(peer.Wait(), 0) << peer.err();
   }
 
   // The daemon, not its keeper.
@@ -91,8 +120,7 @@ TEST_F(StandbyTest, WorkersRunThroughWhenTheLeaderAndItsKeeperAreKilled) {
   ASSERT_TRUE(agent.WaitForOut("rank ") && peer.WaitForOut("rank ")) << agent.err() << peer.err();
   EXPECT_FALSE(Contains(agent.err(), "cannot reach")) << "one that stands by is no trouble";
 
-  one_.process->Signal(SIGKILL);
-  EXPECT_EQ(one_.process->Wait(), -SIGKILL);
+  Kill(one_);
   ASSERT_TRUE(other_.process->WaitForErr("1 job with 2 nodes remembered in"))
       << other_.process->err();
   EXPECT_TRUE(other_.process->WaitForErr(", followed while standing by\n"))
@@ -108,9 +136,7 @@ TEST_F(StandbyTest, WorkersRunThroughWhenTheLeaderAndItsKeeperAreKilled) {
   EXPECT_EQ(other_.process->Wait(), 0) << other_.process->err();
   ASSERT_TRUE(one_.process->WaitForErr("1 job with 2 nodes remembered in")) << one_.process->err();
   EXPECT_TRUE(one_.process->WaitForErr(", followed while standing by\n")) << one_.process->err();
-  Write("end", "");
-  EXPECT_EQ(agent.Wait(), 0) << agent.err();
-  EXPECT_EQ(peer.Wait(), 0) << peer.err();
+  EndJob(agent, peer);
   EXPECT_EQ(Lines(agent.out()).size(), 1u) << agent.out();
   EXPECT_EQ(Lines(peer.out()).size(), 1u) << peer.out();
 }
@@ -118,18 +144,14 @@ TEST_F(StandbyTest, WorkersRunThroughWhenTheLeaderAndItsKeeperAreKilled) {
 // "After another daemon had taken over, the nodes stood idle for fifteen seconds when one of them
 // was killed."
 TEST_F(StandbyTest, DeathOfAnAgentIsToldToTheDaemonThatLeadsNow) {
-  StartDaemon(one_);
-  ASSERT_TRUE(one_.process->WaitForErr("leading, after")) << one_.process->err();
-  StartDaemon(other_);
-  ASSERT_TRUE(other_.process->WaitForErr("standing by; ")) << other_.process->err();
+  ASSERT_NO_FATAL_FAILURE(StartBoth(one_, other_));
   std::vector<std::string> flags = Flags({"--rdzv-conf=last_call_timeout=10000"});
   flags[0] = "--nnodes=1:2";
   const std::string script = "echo world $WORLD_SIZE; test $WORLD_SIZE = 1 || { sleep 10000; :; }";
   Command survivor = StartAgent(flags, script);
   Command lost = StartAgent(flags, script);
   ASSERT_TRUE(survivor.WaitForOut("world 2\n") && lost.WaitForOut("world 2\n")) << survivor.err();
-  one_.process->Signal(SIGKILL);
-  EXPECT_EQ(one_.process->Wait(), -SIGKILL);
+  Kill(one_);
   ASSERT_TRUE(survivor.WaitForErr("reconnected to the rendezvous")) << survivor.err();
   ASSERT_TRUE(lost.WaitForErr("reconnected to the rendezvous")) << lost.err();
   lost.Signal(SIGKILL);
@@ -141,10 +163,7 @@ TEST_F(StandbyTest, DeathOfAnAgentIsToldToTheDaemonThatLeadsNow) {
 
 // "muster logs -f ended when another daemon took over."
 TEST_F(StandbyTest, WhoFollowsLogsGoesOnWithTheNextLeader) {
-  StartDaemon(one_);
-  ASSERT_TRUE(one_.process->WaitForErr("leading, after")) << one_.process->err();
-  StartDaemon(other_);
-  ASSERT_TRUE(other_.process->WaitForErr("standing by; ")) << other_.process->err();
+  ASSERT_NO_FATAL_FAILURE(StartBoth(one_, other_));
   const std::string script = WaitsFor("go") + "; echo rank $RANK goes on; " + WaitsFor("end");
   const std::vector<std::string> logs_dir = {"--redirects=3", "--log-dir=" + Path("logs")};
   Command agent = StartAgent(Flags(logs_dir), script);
@@ -153,24 +172,18 @@ TEST_F(StandbyTest, WhoFollowsLogsGoesOnWithTheNextLeader) {
   Command logs({MusterPath(), "logs", "-f", "job", Flags()[2]}, Environment());
   ASSERT_TRUE(logs.WaitForOut("[0]: rank 0 restart 0\n")) << logs.err();
   ASSERT_TRUE(logs.WaitForOut("[1]: rank 1 restart 0\n")) << logs.err();
-  one_.process->Signal(SIGKILL);
-  EXPECT_EQ(one_.process->Wait(), -SIGKILL);
+  Kill(one_);
   Write("go", "");
   ASSERT_TRUE(logs.WaitForOut("[0]: rank 0 goes on\n")) << logs.err();
   ASSERT_TRUE(logs.WaitForOut("[1]: rank 1 goes on\n")) << logs.err();
-  Write("end", "");
-  EXPECT_EQ(agent.Wait(), 0) << agent.err();
-  EXPECT_EQ(peer.Wait(), 0) << peer.err();
+  EndJob(agent, peer);
   EXPECT_EQ(logs.Wait(), 0) << logs.err();
   EXPECT_EQ(Lines(logs.out()).size(), 6u) << logs.out();
 }
 
 // A leader that was stopped finds that it was replaced, and does not serve beside its successor.
 TEST_F(StandbyTest, LeaderThatStoodStillStandsByAfterwards) {
-  StartDaemon(one_);
-  ASSERT_TRUE(one_.process->WaitForErr("leading, after")) << one_.process->err();
-  StartDaemon(other_);
-  ASSERT_TRUE(other_.process->WaitForErr("standing by; ")) << other_.process->err();
+  ASSERT_NO_FATAL_FAILURE(StartBoth(one_, other_));
   Command agent = StartAgent(Flags({"--max-restarts=1"}), WaitsFor("end"));
   Command peer = StartAgent(Flags({"--max-restarts=1"}), WaitsFor("end"));
   ASSERT_TRUE(agent.WaitForOut("rank ") && peer.WaitForOut("rank ")) << agent.err() << peer.err();
@@ -183,19 +196,14 @@ TEST_F(StandbyTest, LeaderThatStoodStillStandsByAfterwards) {
   kill(leader, SIGCONT);
   ASSERT_TRUE(one_.process->WaitForErr("standing by from now on")) << one_.process->err();
   ASSERT_TRUE(one_.process->WaitForErr("standing by; ")) << one_.process->err();
-  Write("end", "");
-  EXPECT_EQ(agent.Wait(), 0) << agent.err();
-  EXPECT_EQ(peer.Wait(), 0) << peer.err();
+  EndJob(agent, peer);
   EXPECT_EQ(Lines(agent.out()).size(), 1u) << agent.out();
 }
 
 // The leader answers tools, wherever it is in the list of endpoints; what was written before a
 // daemon died is read from the next.
 TEST_F(StandbyTest, ToolsFindTheLeaderAndWhatWasWrittenIsThere) {
-  StartDaemon(other_);
-  ASSERT_TRUE(other_.process->WaitForErr("leading, after")) << other_.process->err();
-  StartDaemon(one_);
-  ASSERT_TRUE(one_.process->WaitForErr("standing by; ")) << one_.process->err();
+  ASSERT_NO_FATAL_FAILURE(StartBoth(other_, one_));
   Command agent = StartAgent(Flags(), WaitsFor("end"));
   Command peer = StartAgent(Flags(), WaitsFor("end"));
   ASSERT_TRUE(agent.WaitForOut("rank ") && peer.WaitForOut("rank ")) << agent.err() << peer.err();
@@ -210,8 +218,7 @@ TEST_F(StandbyTest, ToolsFindTheLeaderAndWhatWasWrittenIsThere) {
   EXPECT_EQ(set->Wait(), 0) << set->err();
   // Waits across the change.
   const auto waits = kv({"get", "later", "--timeout=60"});
-  other_.process->Signal(SIGKILL);
-  EXPECT_EQ(other_.process->Wait(), -SIGKILL);
+  Kill(other_);
   ASSERT_TRUE(one_.process->WaitForErr("1 job with 2 nodes remembered in")) << one_.process->err();
   const auto get = kv({"get", "epoch"});
   EXPECT_EQ(get->Wait(), 0) << get->err();
@@ -220,9 +227,7 @@ TEST_F(StandbyTest, ToolsFindTheLeaderAndWhatWasWrittenIsThere) {
   EXPECT_EQ(later->Wait(), 0) << later->err();
   EXPECT_EQ(waits->Wait(), 0) << waits->err();
   EXPECT_EQ(waits->out(), "8");
-  Write("end", "");
-  EXPECT_EQ(agent.Wait(), 0) << agent.err();
-  EXPECT_EQ(peer.Wait(), 0) << peer.err();
+  EndJob(agent, peer);
 }
 
 // "I added tenants for a course, and the leader lost its lease; so did the next one, after seconds
@@ -265,14 +270,11 @@ TEST_F(StandbyTest, SixtyTenantsThatComeAtOnceCostNeitherTheLeadNorARunningJob) 
   EXPECT_FALSE(Contains(one_.process->err(), "standing by")) << one_.process->err();
   EXPECT_FALSE(Contains(agent.err(), "connection to the rendezvous")) << agent.err();
 
-  one_.process->Signal(SIGKILL);
-  EXPECT_EQ(one_.process->Wait(), -SIGKILL);
+  Kill(one_);
   ASSERT_TRUE(other_.process->WaitForErr("1 job with 2 nodes remembered in"))
       << other_.process->err();
   EXPECT_FALSE(Contains(other_.process->err(), "longer than the lease")) << other_.process->err();
-  Write("end", "");
-  EXPECT_EQ(agent.Wait(), 0) << agent.err();
-  EXPECT_EQ(peer.Wait(), 0) << peer.err();
+  EndJob(agent, peer);
 }
 
 // A stop was marked as failed: the daemon had just been elected.
@@ -299,9 +301,7 @@ TEST_F(StandbyTest, TenantsWhoCannotBeServedAreNotCountedAmongThoseWhoAre) {
     Command token({MusterPath(), "token", "new", Path("tokens/" + std::string(tenant))});
     ASSERT_EQ(token.Wait(), 0) << token.err();
   }
-  Command put({"/usr/bin/env", "ETCDCTL_API=3", "etcdctl", "--endpoints=" + etcd_port_.endpoint(),
-               "put", "/jobs/tenants/bob/format", "2"});
-  ASSERT_EQ(put.Wait(), 0) << put.err();
+  Ctl({"put", "/jobs/tenants/bob/format", "2"});
   StartDaemon(one_, {"--tokens=" + Path("tokens")});
   EXPECT_TRUE(one_.process->WaitForErr("2 of 3 tenants are served, after ")) << one_.process->err();
   EXPECT_TRUE(Contains(one_.process->err(), "tenant 'bob': ")) << one_.process->err();
@@ -329,13 +329,6 @@ class EtcdUsersTest : public StandbyTest {
     Ctl({"auth", "enable"});
   }
 
-  void Ctl(const std::vector<std::string>& words) const {
-    std::vector<std::string> argv = {"/usr/bin/env", "ETCDCTL_API=3", "etcdctl",
-                                     "--endpoints=" + etcd_port_.endpoint()};
-    argv.insert(argv.end(), words.begin(), words.end());
-    Command etcdctl(argv);
-    ASSERT_EQ(etcdctl.Wait(), 0) << etcdctl.err();
-  }
   void AddUser(const std::string& password) const {
     Ctl({"--user=root:pw", "user", "add", "muster:" + password});
     Ctl({"--user=root:pw", "user", "grant-role", "muster", "muster"});
@@ -382,8 +375,7 @@ TEST_F(EtcdUsersTest, StandbyComesBackWithTheNewPasswordAndSaysUntilThenThatItIs
 
   WritePassword("later");
   EXPECT_TRUE(Shows(http, "\nmuster_standby_follows 1\n")) << other_.process->err();
-  one_.process->Signal(SIGKILL);
-  EXPECT_EQ(one_.process->Wait(), -SIGKILL);
+  Kill(one_);
   EXPECT_TRUE(other_.process->WaitForErr("leading, after")) << other_.process->err();
   EXPECT_TRUE(Shows(http, "\nmuster_jobs{")) << Figures(http);
 }
@@ -407,9 +399,7 @@ TEST_F(SmallTransactionsTest, EtcdWhoseTransactionsAreTooSmallIsRefusedAtTheStar
 
 // A daemon of another version wrote it.
 TEST_F(StandbyTest, JournalOfALaterFormatIsRefusedInOneSentence) {
-  Command put({"/usr/bin/env", "ETCDCTL_API=3", "etcdctl", "--endpoints=" + etcd_port_.endpoint(),
-               "put", "/jobs/format", "2"});
-  ASSERT_EQ(put.Wait(), 0) << put.err();
+  Ctl({"put", "/jobs/format", "2"});
   StartDaemon(one_);
   EXPECT_EQ(one_.process->Wait(), 7);
   EXPECT_TRUE(Contains(
