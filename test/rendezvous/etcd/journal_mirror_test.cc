@@ -32,16 +32,16 @@ using etcd::Put;
 class JournalMirrorTest : public testing::Test {
  protected:
   // All that comes without any time's passing.
-  void Run() {
-    const auto is_over = std::make_shared<bool>(false);
-    scheduler_.After(std::chrono::milliseconds(1), [is_over] { *is_over = true; });
-    while (!*is_over) scheduler_.Step();
-  }
+  void Run() { RunFor(std::chrono::milliseconds(1)); }
   void RunFor(Duration duration) {
     const TimePoint end = scheduler_.now() + duration;
     const auto is_over = std::make_shared<bool>(false);
     scheduler_.At(end, [is_over] { *is_over = true; });
     while (!*is_over) scheduler_.Step();
+  }
+  void FollowAll() {
+    mirror_.Follow();
+    Run();
   }
   void Do(std::vector<etcd::Operation> operations) {
     ASSERT_TRUE(etcd_.Apply({.then = std::move(operations)}).ok());
@@ -64,6 +64,13 @@ class JournalMirrorTest : public testing::Test {
   bool IsGivenAll() const {
     return given_ && *given_ != nullptr &&
            (*given_)->keys() == etcd_.Values(etcd::JournalKeys("/m").Everything());
+  }
+  // It is elected, knows of that, and leads.
+  bool TakesOverWithAll() {
+    const etcd::Fence fence = Elect();
+    Run();
+    TakeOver(fence);
+    return IsGivenAll();
   }
   bool IsGivenNothing() const { return given_ && *given_ == nullptr; }
 
@@ -102,8 +109,7 @@ TEST_F(JournalMirrorTest, HasWhatWasThereAndWhatHasChangedSince) {
   Set("/m/jobs/a/0000", "1");
   Set("/m/jobs/b/0000", "2");
   Set("/other", "not ours");
-  mirror_.Follow();
-  Run();
+  FollowAll();
   EXPECT_EQ(follows_, 1);
   Set("/m/jobs/a/0000", "3");
   Do({Delete{"/m/jobs/b", "/m/jobs/c"}, Put{"/m/store/a/k/0000", "4"}});
@@ -117,8 +123,7 @@ TEST_F(JournalMirrorTest, HasWhatWasThereAndWhatHasChangedSince) {
 }
 
 TEST_F(JournalMirrorTest, DoesNotLeadBeforeItKnowsOfItsOwnElection) {
-  mirror_.Follow();
-  Run();
+  FollowAll();
   standby_.tells = false;
   Set("/m/jobs/a/0000", "1");
   TakeOver(Elect());
@@ -129,8 +134,7 @@ TEST_F(JournalMirrorTest, DoesNotLeadBeforeItKnowsOfItsOwnElection) {
 }
 
 TEST_F(JournalMirrorTest, ReadsEtcdWhenItHasWaitedForLongEnough) {
-  mirror_.Follow();
-  Run();
+  FollowAll();
   standby_.tells = false;
   TakeOver(Elect());
   Run();
@@ -158,15 +162,11 @@ TEST_F(JournalMirrorTest, WhatChangesWhileItIsReadIsNotMissed) {
     }
     ASSERT_TRUE(scheduler_.Step());
   }
-  const etcd::Fence fence = Elect();
-  Run();
-  TakeOver(fence);
-  EXPECT_TRUE(IsGivenAll());
+  EXPECT_TRUE(TakesOverWithAll());
 }
 
 TEST_F(JournalMirrorTest, WatchThatBreaksGoesOnWhereItWas) {
-  mirror_.Follow();
-  Run();
+  FollowAll();
   Set("/m/jobs/a/0000", "1");
   Run();
   standby_.tells = false;
@@ -174,17 +174,13 @@ TEST_F(JournalMirrorTest, WatchThatBreaksGoesOnWhereItWas) {
   standby_.Break();
   standby_.TellAll();
   EXPECT_EQ(standby_.watches, 2);
-  const etcd::Fence fence = Elect();
-  Run();
-  TakeOver(fence);
-  EXPECT_TRUE(IsGivenAll());
+  EXPECT_TRUE(TakesOverWithAll());
   EXPECT_EQ(follows_, 1) << "nothing was read again";
 }
 
 TEST_F(JournalMirrorTest, ReadsAllAgainWhenWhatItMissedIsCompacted) {
   Set("/m/jobs/a/0000", "1");
-  mirror_.Follow();
-  Run();
+  FollowAll();
   standby_.tells = false;
   Do({Delete{"/m/jobs/a/0000"}});
   Set("/m/jobs/b/0000", "2");
@@ -194,17 +190,13 @@ TEST_F(JournalMirrorTest, ReadsAllAgainWhenWhatItMissedIsCompacted) {
   standby_.Break();
   Run();
   EXPECT_EQ(follows_, 2);
-  const etcd::Fence fence = Elect();
-  Run();
-  TakeOver(fence);
-  EXPECT_TRUE(IsGivenAll());
+  EXPECT_TRUE(TakesOverWithAll());
 }
 
 // "The etcd user's role was mended within a minute, and hours later the take-over read everything."
 TEST_F(JournalMirrorTest, BeginsAgainByItselfAfterWhatDidNotPass) {
   Set("/m/jobs/a/0000", "1");
-  mirror_.Follow();
-  Run();
+  FollowAll();
   EXPECT_EQ(follows_, 1);
   standby_.refuses = absl::PermissionDeniedError("etcd: permission denied");
   standby_.EndWatchWith(standby_.refuses);
@@ -222,10 +214,7 @@ TEST_F(JournalMirrorTest, BeginsAgainByItselfAfterWhatDidNotPass) {
   EXPECT_EQ(troubles_.size(), 2u);
   RunFor(std::chrono::seconds(2));
   EXPECT_EQ(follows_, 3) << "the pause is short again";
-  const etcd::Fence fence = Elect();
-  Run();
-  TakeOver(fence);
-  EXPECT_TRUE(IsGivenAll());
+  EXPECT_TRUE(TakesOverWithAll());
 }
 
 TEST_F(JournalMirrorTest, PausesGrowWhileItCannotFollow) {
@@ -244,8 +233,7 @@ TEST_F(JournalMirrorTest, AnotherLeaderEndsThePause) {
   mirror_.Follow();
   RunFor(std::chrono::minutes(10));
   standby_.refuses = absl::OkStatus();
-  mirror_.Follow();
-  Run();
+  FollowAll();
   EXPECT_EQ(follows_, 1);
   RunFor(std::chrono::minutes(2));
   EXPECT_EQ(follows_, 1) << "the pause is over";
@@ -253,8 +241,7 @@ TEST_F(JournalMirrorTest, AnotherLeaderEndsThePause) {
 
 TEST_F(JournalMirrorTest, ReadsEtcdWhenItLeadsDuringAPause) {
   standby_.refuses = absl::PermissionDeniedError("etcd: permission denied");
-  mirror_.Follow();
-  Run();
+  FollowAll();
   standby_.refuses = absl::OkStatus();
   TakeOver(Elect());
   EXPECT_TRUE(IsGivenNothing());
@@ -314,8 +301,7 @@ TEST_F(JournalMirrorTest, TenantsJournalsAreOpenedFromTheSameMemory) {
     journal->journal->Commit(batch, [](const absl::Status&) {});
     Run();
   }
-  mirror_.Follow();
-  Run();
+  FollowAll();
   const etcd::Fence fence = Elect();
   Run();
   TakeOver(fence);
@@ -333,8 +319,7 @@ TEST_F(JournalMirrorTest, TenantsJournalsAreOpenedFromTheSameMemory) {
 // came again, and the watch told nothing of those that it took for known.
 TEST_F(JournalMirrorTest, HoleInTheTransactionsIsReadAnew) {
   Set("/m/sequence", "5.1.1");
-  mirror_.Follow();
-  Run();
+  FollowAll();
   const int watches = standby_.watches;
   Set("/m/sequence", "5.1.2");
   Set("/m/tenants/t/sequence", "5.7.1");
@@ -391,10 +376,7 @@ TEST_F(JournalMirrorTest, FollowsOverALinkThatIsTooSlowForAPage) {
   RunFor(std::chrono::minutes(1));
   EXPECT_EQ(follows_, 1);
   EXPECT_TRUE(troubles_.empty());
-  const etcd::Fence fence = Elect();
-  Run();
-  TakeOver(fence);
-  EXPECT_TRUE(IsGivenAll());
+  EXPECT_TRUE(TakesOverWithAll());
 }
 
 // Many turns of the loop, in which the lease is kept alive, hand over what is large.
