@@ -57,6 +57,14 @@ struct Stream {
     } while (directive.has_waiting());
     return directive.directive_case();
   }
+  void Join(const JoinRequest& request) {
+    EXPECT_TRUE(Write(JoinEvent(request)));
+    EXPECT_EQ(Read(), v1::Directive::kWelcome);
+  }
+  grpc::Status End() {
+    stream->WritesDone();
+    return stream->Finish();
+  }
 
   grpc::ClientContext context;
   v1::Directive directive;
@@ -100,11 +108,9 @@ TEST_F(GrpcRendezvousFrontTest, EventsBeforeTheFirstJoinChangeNothing) {
     event.mutable_leaving()->set_reason("none");
     EXPECT_TRUE(stream.Write(event));
     EXPECT_TRUE(stream.Write(v1::AgentEvent{})) << "an event of a newer agent";
-    EXPECT_TRUE(stream.Write(JoinEvent(RequestFor(1, 1))));
-    EXPECT_EQ(stream.Read(), v1::Directive::kWelcome);
+    stream.Join(RequestFor(1, 1));
     EXPECT_EQ(stream.Read(), v1::Directive::kStart);
-    stream.stream->WritesDone();
-    EXPECT_TRUE(stream.stream->Finish().ok());
+    EXPECT_TRUE(stream.End().ok());
   });
   EXPECT_TRUE(Attend(0));
 }
@@ -123,17 +129,14 @@ TEST_F(GrpcRendezvousFrontTest, GoodbyeAsTheFirstWordEndsTheStream) {
 TEST_F(GrpcRendezvousFrontTest, StreamThatEndsWithoutAGoodbyeIsALostNode) {
   Talk([&] {
     Stream first(*stub_), second(*stub_);
-    EXPECT_TRUE(first.Write(JoinEvent(RequestFor(1, 2))));
-    EXPECT_EQ(first.Read(), v1::Directive::kWelcome);
-    EXPECT_TRUE(second.Write(JoinEvent(RequestFor(2, 2))));
-    EXPECT_EQ(second.Read(), v1::Directive::kWelcome);
+    first.Join(RequestFor(1, 2));
+    second.Join(RequestFor(2, 2));
     EXPECT_EQ(second.Read(), v1::Directive::kStart);
     second.context.TryCancel();
     EXPECT_EQ(first.Read(), v1::Directive::kStart);
     EXPECT_EQ(first.Read(), v1::Directive::kStop);
     EXPECT_THAT(first.directive.stop().reason(), StartsWith("node host2 was lost: its "));
-    first.stream->WritesDone();
-    first.stream->Finish();
+    first.End();
     second.stream->Finish();
   });
   EXPECT_TRUE(Attend(0));
@@ -144,19 +147,16 @@ TEST_F(GrpcRendezvousFrontTest, SilentAgentIsEvictedWhenItsLeaseEnds) {
     Stream stream(*stub_);
     JoinRequest request = RequestFor(1, 1);
     request.settings.lease = milliseconds(120);
-    EXPECT_TRUE(stream.Write(JoinEvent(request)));
-    EXPECT_EQ(stream.Read(), v1::Directive::kWelcome);
+    stream.Join(request);
     EXPECT_EQ(stream.directive.welcome().keep_alive_ms(), 40);
     EXPECT_EQ(stream.Read(), v1::Directive::kStart);
     EXPECT_EQ(stream.Read(), v1::Directive::kEvicted);
     EXPECT_THAT(stream.directive.evicted().sentence(),
                 HasSubstr("nothing was heard from this node for 100 ms"));
     // It may join again on the same stream.
-    EXPECT_TRUE(stream.Write(JoinEvent(request)));
-    EXPECT_EQ(stream.Read(), v1::Directive::kWelcome);
+    stream.Join(request);
     EXPECT_EQ(stream.Read(), v1::Directive::kStart);
-    stream.stream->WritesDone();
-    EXPECT_TRUE(stream.stream->Finish().ok());
+    EXPECT_TRUE(stream.End().ok());
   });
 }
 
@@ -206,8 +206,7 @@ TEST_F(GrpcRendezvousFrontTest, WhatComesAfterARefusedJoinIsNotHeard) {
 TEST_F(GrpcRendezvousFrontTest, AnAgentInAHurryIsReadLaterAndHeardToTheEnd) {
   Talk([&] {
     Stream stream(*stub_);
-    EXPECT_TRUE(stream.Write(JoinEvent(RequestFor(1, 2))));
-    EXPECT_EQ(stream.Read(), v1::Directive::kWelcome);
+    stream.Join(RequestFor(1, 2));
     v1::AgentEvent event;
     event.mutable_keep_alive();
     for (std::uint64_t i = 0; i < limits::kEventsAtOnce.most + 100; ++i) {
@@ -229,8 +228,7 @@ TEST_F(GrpcRendezvousFrontTest, AStreamMayEndWhileTheNextEventOfAnAgentInAHurryI
   bool heard = false;
   std::future<void> done = std::async(std::launch::async, [&] {
     Stream stream(*stub_);
-    EXPECT_TRUE(stream.Write(JoinEvent(RequestFor(1, 2))));
-    EXPECT_EQ(stream.Read(), v1::Directive::kWelcome);
+    stream.Join(RequestFor(1, 2));
     v1::AgentEvent event;
     event.mutable_keep_alive();
     // The token bucket refills meanwhile.
@@ -260,8 +258,7 @@ TEST_F(GrpcRendezvousFrontTest, EventThatIsTooLargeEndsTheStream) {
   for (const std::size_t bytes : {std::size_t{1} << 21, std::size_t{5} << 20}) {
     Talk([&] {
       Stream stream(*stub_);
-      EXPECT_TRUE(stream.Write(JoinEvent(RequestFor(1, 2))));
-      EXPECT_EQ(stream.Read(), v1::Directive::kWelcome);
+      stream.Join(RequestFor(1, 2));
       v1::AgentEvent event;
       event.mutable_leaving()->set_reason(std::string(bytes, 'x'));
       stream.Write(event);
@@ -275,14 +272,12 @@ TEST_F(GrpcRendezvousFrontTest, EventThatIsTooLargeEndsTheStream) {
 TEST_F(GrpcRendezvousFrontTest, JoinUnderTheNameOfAnotherNodeIsRefused) {
   Talk([&] {
     Stream first(*stub_), second(*stub_);
-    EXPECT_TRUE(first.Write(JoinEvent(RequestFor(1, 2))));
-    EXPECT_EQ(first.Read(), v1::Directive::kWelcome);
+    first.Join(RequestFor(1, 2));
     EXPECT_TRUE(second.Write(JoinEvent(RequestFor(1, 2))));
     EXPECT_EQ(second.Read(), v1::Directive::kRefused);
     EXPECT_THAT(second.directive.refused().sentence(), HasSubstr("already attends"));
     second.stream->Finish();
-    first.stream->WritesDone();
-    first.stream->Finish();
+    first.End();
   });
 }
 
@@ -290,8 +285,7 @@ TEST_F(GrpcRendezvousFrontTest, DaemonThatEndsEndsTheStreamsOfAll) {
   bool stopped = false;
   Talk([&] {
     Stream stream(*stub_);
-    EXPECT_TRUE(stream.Write(JoinEvent(RequestFor(1, 2))));
-    EXPECT_EQ(stream.Read(), v1::Directive::kWelcome);
+    stream.Join(RequestFor(1, 2));
     boost::asio::post(io_, [&] { server_.Stop([&] { stopped = true; }); });
     EXPECT_EQ(stream.Read(), v1::Directive::DIRECTIVE_NOT_SET);
     stream.stream->Finish();
@@ -303,8 +297,7 @@ TEST_F(GrpcRendezvousFrontTest, DaemonThatEndsEndsTheStreamsOfAll) {
 TEST_F(GrpcRendezvousFrontTest, DescribeShowsTheJobAndItsNodes) {
   Talk([&] {
     Stream stream(*stub_);
-    EXPECT_TRUE(stream.Write(JoinEvent(RequestFor(1, 2))));
-    EXPECT_EQ(stream.Read(), v1::Directive::kWelcome);
+    stream.Join(RequestFor(1, 2));
     grpc::ClientContext context;
     v1::DescribeRequest request;
     v1::JobDescription job;
@@ -319,8 +312,7 @@ TEST_F(GrpcRendezvousFrontTest, DescribeShowsTheJobAndItsNodes) {
     EXPECT_EQ(job.nodes(0).node().host(), "host1");
     EXPECT_EQ(job.nodes(0).state(), v1::NodeDescription::JOINED);
     EXPECT_EQ(job.nodes(0).group_rank(), -1);
-    stream.stream->WritesDone();
-    stream.stream->Finish();
+    stream.End();
   });
 }
 
@@ -343,8 +335,7 @@ TEST_F(GrpcRendezvousFrontTest, ListShowsEveryJobInOrder) {
       JoinRequest request = RequestFor(1, 1);
       request.run_id = run_id;
       streams.push_back(std::make_unique<Stream>(*stub_));
-      EXPECT_TRUE(streams.back()->Write(JoinEvent(request)));
-      EXPECT_EQ(streams.back()->Read(), v1::Directive::kWelcome);
+      streams.back()->Join(request);
     }
     grpc::ClientContext context;
     v1::ListResponse list;
