@@ -3,199 +3,119 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
 namespace muster::rendezvous {
 
+// Each as CALL(name, what it is called in reports).
+#define MUSTER_INCIDENTS(CALL)                                             \
+  /* Faults. */                                                            \
+  CALL(kPartition, "partition")                                            \
+  CALL(kOneWayUp, "one-way loss up")                                       \
+  CALL(kOneWayDown, "one-way loss down")                                   \
+  CALL(kSlowNetwork, "slow network")                                       \
+  CALL(kLossyNetwork, "lossy network")                                     \
+  CALL(kConnectionCut, "connection cut")                                   \
+  CALL(kHalfOpen, "half-open connection")                                  \
+  CALL(kRefusedBetween, "refused by something in between")                 \
+  CALL(kAgentStopped, "agent stopped")                                     \
+  CALL(kAgentStoppedLong, "agent stopped long")                            \
+  CALL(kAgentStoppedForMinutes, "agent stopped for minutes")               \
+  CALL(kAgentKilled, "agent killed")                                       \
+  CALL(kAgentTerminated, "agent terminated")                               \
+  CALL(kNodeDrained, "node drained")                                       \
+  CALL(kPowerLoss, "power loss")                                           \
+  CALL(kDaemonKilled, "daemon killed")                                     \
+  CALL(kDaemonPowerLoss, "daemon power loss")                              \
+  CALL(kKeeperKilled, "daemon killed with its keeper")                     \
+  CALL(kDaemonHalted, "daemon halted")                                     \
+  CALL(kDiskSlow, "disk slow")                                             \
+  CALL(kDiskFull, "disk full")                                             \
+  CALL(kDiskBroken, "disk broken")                                         \
+  CALL(kSwizzle, "swizzle")                                                \
+  /* Their consequences. */                                                \
+  CALL(kBatchKept, "unsynced batch kept")                                  \
+  CALL(kBatchLost, "unsynced batch lost")                                  \
+  CALL(kConnectionRefused, "connection refused")                           \
+  CALL(kConnectTimeout, "connect timeout")                                 \
+  CALL(kToldOfPause, "told by a knock: paused")                            \
+  CALL(kToldOfEnd, "told by a knock: gone")                                \
+  CALL(kDoubted, "connection doubted")                                     \
+  CALL(kResumed, "resumed")                                                \
+  CALL(kEvicted, "evicted")                                                \
+  CALL(kFenced, "agent fenced itself")                                     \
+  CALL(kGuardStruck, "guard struck")                                       \
+  CALL(kDeathTold, "guard told of a death")                                \
+  CALL(kAssignmentHeld, "assignment held for a short lease")               \
+  CALL(kFencedReport, "report fenced")                                     \
+  CALL(kRestored, "job restored")                                          \
+  CALL(kWorkerFailed, "worker failed")                                     \
+  CALL(kTermIgnored, "SIGTERM ignored")                                    \
+  CALL(kEndsSlowly, "SIGTERM answered slowly")                             \
+  CALL(kGraceOver, "grace over")                                           \
+  CALL(kLeftovers, "workers left something behind")                        \
+  CALL(kLeftBehind, "SIGKILL given up")                                    \
+  CALL(kUnkillable, "killed process stays in the kernel")                  \
+  CALL(kStopsWhileItStarts, "stopped while it started workers")            \
+  CALL(kUnfit, "node unfit")                                               \
+  CALL(kStartTooLate, "start too late")                                    \
+  CALL(kGraceKept, "grace kept when the rendezvous is gone")               \
+  CALL(kLeftInPeace, "job whose nodes are left in peace")                  \
+  CALL(kRestart, "restart")                                                \
+  CALL(kRoundShrank, "round with fewer nodes than the one before")         \
+  CALL(kRoundGrew, "round with more nodes than the one before")            \
+  CALL(kRankKept, "rank kept")                                             \
+  CALL(kSpare, "spare")                                                    \
+  CALL(kMayLeave, "drained node may leave")                                \
+  CALL(kHasToStay, "drained node has to stay")                             \
+  CALL(kVerdictSucceeded, "verdict: succeeded")                            \
+  CALL(kVerdictFailed, "verdict: worker failed")                           \
+  CALL(kVerdictTimeout, "verdict: join timeout")                           \
+  CALL(kJobForgotten, "job forgotten")                                     \
+  CALL(kRefused, "connection refused by the core")                         \
+  CALL(kStoreAcknowledged, "store acknowledged")                           \
+  CALL(kStoreRefused, "store refused")                                     \
+  CALL(kStoreUnanswered, "store unanswered")                               \
+  CALL(kWaitOver, "wait over")                                             \
+  CALL(kWaitTimedOut, "wait timed out")                                    \
+  CALL(kWaitCancelled, "wait cancelled")                                   \
+  CALL(kHeldCallCancelled, "call cancelled while its answer was held")     \
+  CALL(kCancelledBeforeItCame, "call cancelled before it came")            \
+  /* Where several daemons take turns: faults, */                          \
+  CALL(kLeaderKilled, "leading daemon killed")                             \
+  CALL(kStandbyKilled, "daemon that stands by killed")                     \
+  CALL(kStandbyPowerLoss, "host of one of several daemons lost its power") \
+  CALL(kStandbyTerminated, "one of several daemons told to end")           \
+  CALL(kLeaderHalted, "leading daemon halted")                             \
+  CALL(kStandbyHalted, "daemon that stands by halted")                     \
+  CALL(kCutFromEtcd, "daemon cut off from etcd")                           \
+  CALL(kBadWayToEtcd, "daemon's way to etcd slow and lossy")               \
+  CALL(kCutFromAgents, "daemon cut off from all agents")                   \
+  CALL(kEtcdFull, "etcd full")                                             \
+  CALL(kEtcdSlow, "etcd slow")                                             \
+  CALL(kEtcdAway, "etcd away")                                             \
+  CALL(kLeasesExtended, "etcd's leases extended")                          \
+  CALL(kDiedInLargeBatch, "daemon died in a large batch")                  \
+  /* and their consequences. */                                            \
+  CALL(kTookOver, "another daemon took over")                              \
+  CALL(kLeadLost, "lead lost")                                             \
+  CALL(kFrozen, "daemon that led says nothing more")                       \
+  CALL(kLargeBatch, "large batch")                                         \
+  CALL(kBatchWithoutSpace, "batch without space in etcd")                  \
+  CALL(kDeathToldToTheNext, "guard told the next daemon of a death")
+
 enum class Incident {
-  // Faults.
-  kPartition,
-  kOneWayUp,
-  kOneWayDown,
-  kSlowNetwork,
-  kLossyNetwork,
-  kConnectionCut,
-  kHalfOpen,
-  kRefusedBetween,
-  kAgentStopped,
-  kAgentStoppedLong,
-  kAgentStoppedForMinutes,
-  kAgentKilled,
-  kAgentTerminated,
-  kNodeDrained,
-  kPowerLoss,
-  kDaemonKilled,
-  kDaemonPowerLoss,
-  kKeeperKilled,
-  kDaemonHalted,
-  kDiskSlow,
-  kDiskFull,
-  kDiskBroken,
-  kSwizzle,
-  // Their consequences.
-  kBatchKept,
-  kBatchLost,
-  kConnectionRefused,
-  kConnectTimeout,
-  kToldOfPause,
-  kToldOfEnd,
-  kDoubted,
-  kResumed,
-  kEvicted,
-  kFenced,
-  kGuardStruck,
-  kDeathTold,
-  kAssignmentHeld,
-  kFencedReport,
-  kRestored,
-  kWorkerFailed,
-  kTermIgnored,
-  kEndsSlowly,
-  kGraceOver,
-  kLeftovers,
-  kLeftBehind,
-  kUnkillable,
-  kStopsWhileItStarts,
-  kUnfit,
-  kStartTooLate,
-  kGraceKept,
-  kLeftInPeace,
-  kRestart,
-  kRoundShrank,
-  kRoundGrew,
-  kRankKept,
-  kSpare,
-  kMayLeave,
-  kHasToStay,
-  kVerdictSucceeded,
-  kVerdictFailed,
-  kVerdictTimeout,
-  kJobForgotten,
-  kRefused,
-  kStoreAcknowledged,
-  kStoreRefused,
-  kStoreUnanswered,
-  kWaitOver,
-  kWaitTimedOut,
-  kWaitCancelled,
-  kHeldCallCancelled,
-  kCancelledBeforeItCame,
-  // Where several daemons take turns: faults,
-  kLeaderKilled,
-  kStandbyKilled,
-  kStandbyPowerLoss,
-  kStandbyTerminated,
-  kLeaderHalted,
-  kStandbyHalted,
-  kCutFromEtcd,
-  kBadWayToEtcd,
-  kCutFromAgents,
-  kEtcdFull,
-  kEtcdSlow,
-  kEtcdAway,
-  kLeasesExtended,
-  kDiedInLargeBatch,
-  // and their consequences.
-  kTookOver,
-  kLeadLost,
-  kFrozen,
-  kLargeBatch,
-  kBatchWithoutSpace,
-  kDeathToldToTheNext,
+#define MUSTER_INCIDENT(name, words) name,
+  MUSTER_INCIDENTS(MUSTER_INCIDENT)
+#undef MUSTER_INCIDENT
 };
-inline constexpr std::array<std::string_view, 90> kIncidentNames = {
-    "partition",
-    "one-way loss up",
-    "one-way loss down",
-    "slow network",
-    "lossy network",
-    "connection cut",
-    "half-open connection",
-    "refused by something in between",
-    "agent stopped",
-    "agent stopped long",
-    "agent stopped for minutes",
-    "agent killed",
-    "agent terminated",
-    "node drained",
-    "power loss",
-    "daemon killed",
-    "daemon power loss",
-    "daemon killed with its keeper",
-    "daemon halted",
-    "disk slow",
-    "disk full",
-    "disk broken",
-    "swizzle",
-    "unsynced batch kept",
-    "unsynced batch lost",
-    "connection refused",
-    "connect timeout",
-    "told by a knock: paused",
-    "told by a knock: gone",
-    "connection doubted",
-    "resumed",
-    "evicted",
-    "agent fenced itself",
-    "guard struck",
-    "guard told of a death",
-    "assignment held for a short lease",
-    "report fenced",
-    "job restored",
-    "worker failed",
-    "SIGTERM ignored",
-    "SIGTERM answered slowly",
-    "grace over",
-    "workers left something behind",
-    "SIGKILL given up",
-    "killed process stays in the kernel",
-    "stopped while it started workers",
-    "node unfit",
-    "start too late",
-    "grace kept when the rendezvous is gone",
-    "job whose nodes are left in peace",
-    "restart",
-    "round with fewer nodes than the one before",
-    "round with more nodes than the one before",
-    "rank kept",
-    "spare",
-    "drained node may leave",
-    "drained node has to stay",
-    "verdict: succeeded",
-    "verdict: worker failed",
-    "verdict: join timeout",
-    "job forgotten",
-    "connection refused by the core",
-    "store acknowledged",
-    "store refused",
-    "store unanswered",
-    "wait over",
-    "wait timed out",
-    "wait cancelled",
-    "call cancelled while its answer was held",
-    "call cancelled before it came",
-    "leading daemon killed",
-    "daemon that stands by killed",
-    "host of one of several daemons lost its power",
-    "one of several daemons told to end",
-    "leading daemon halted",
-    "daemon that stands by halted",
-    "daemon cut off from etcd",
-    "daemon's way to etcd slow and lossy",
-    "daemon cut off from all agents",
-    "etcd full",
-    "etcd slow",
-    "etcd away",
-    "etcd's leases extended",
-    "daemon died in a large batch",
-    "another daemon took over",
-    "lead lost",
-    "daemon that led says nothing more",
-    "large batch",
-    "batch without space in etcd",
-    "guard told the next daemon of a death"};
-static_assert(static_cast<std::size_t>(Incident::kDeathToldToTheNext) + 1 == kIncidentNames.size());
+inline constexpr auto kIncidentNames = std::to_array<std::string_view>({
+#define MUSTER_INCIDENT(name, words) words,
+    MUSTER_INCIDENTS(MUSTER_INCIDENT)
+#undef MUSTER_INCIDENT
+});
 
 // What only one daemon with a disk, or only several with an etcd, can meet.
 inline constexpr bool IsOfOneDaemon(Incident what) {
