@@ -39,8 +39,8 @@ class DoctorHostsTest : public SshHostsTest {
   };
 
   Answer Ask(const std::vector<std::string>& args) {
-    std::vector<std::string> argv = {std::filesystem::absolute(MusterPath()), "doctor", "--json"};
-    argv.insert(argv.end(), args.begin(), args.end());
+    std::vector<std::string> argv =
+        Joined({std::filesystem::absolute(MusterPath()), "doctor", "--json"}, args);
     Command doctor = StartWhereTyped(argv);
     Answer answer{.code = doctor.Wait(kPatience), .text = doctor.out() + doctor.err()};
     const base::Json json = base::ParseJson(doctor.out());

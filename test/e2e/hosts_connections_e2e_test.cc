@@ -33,8 +33,7 @@ class KeptConnectionsTest : public SshHostsTest {
 
   // A job of two nodes, whose workers are ready.
   Command StartReady(const std::vector<std::string>& flags) {
-    std::vector<std::string> all = {"--hosts=node0,node1"};
-    all.insert(all.end(), flags.begin(), flags.end());
+    std::vector<std::string> all = Joined({"--hosts=node0,node1"}, flags);
     Command run = StartOnHosts(all, kHostsConnectionsStays);
     for (const char* const rank : {"0", "1"}) {
       EXPECT_TRUE(run.WaitForOut(absl::StrCat("worker ", rank, " of 2 is ready in round 0")))

@@ -35,9 +35,9 @@ class HostsShippingTest : public E2eTest {
 
   // Starts a job on the host.
   Command StartThere(std::vector<std::string> flags = {}) {
-    std::vector<std::string> argv = {Path("MUSTER/muster"), "run", "--hosts=first",
-                                     "--launch-with=" + Path("shell") + " {command} {host}"};
-    argv.insert(argv.end(), flags.begin(), flags.end());
+    std::vector<std::string> argv = Joined({Path("MUSTER/muster"), "run", "--hosts=first",
+                                            "--launch-with=" + Path("shell") + " {command} {host}"},
+                                           flags);
     argv.insert(argv.end(), {"--no-python", "sh", "-c", "echo rank $RANK runs"});
     return Command(argv, Environment());
   }

@@ -41,8 +41,8 @@ TEST_F(IgnoredSignalTest, IsHeardByEachCommand) {
       {DaemonPath(), "--insecure", "--listen=" + port.endpoint(), "--state-dir=" + Path("state")}};
   for (const std::vector<std::string>& command : commands) {
     for (const int signal : {SIGINT, SIGTERM}) {
-      std::vector<std::string> argv = {"sh", "-c", "trap '' INT TERM; exec \"$@\"", "sh"};
-      argv.insert(argv.end(), command.begin(), command.end());
+      std::vector<std::string> argv =
+          Joined({"sh", "-c", "trap '' INT TERM; exec \"$@\"", "sh"}, command);
       Command one(argv, Environment());
       // After the exec it ignores neither.
       ASSERT_TRUE(WaitUntil([&] {

@@ -20,9 +20,7 @@ using Words = std::vector<std::string>;
 class LogsTest : public E2eTest {
  protected:
   Words LogsArgv(Words more = {}) const {
-    Words argv = {MusterPath(), "logs", "--rdzv-endpoint=" + daemon_.endpoint, "job"};
-    argv.insert(argv.end(), more.begin(), more.end());
-    return argv;
+    return Joined({MusterPath(), "logs", "--rdzv-endpoint=" + daemon_.endpoint, "job"}, more);
   }
   Command StartLogs(Words more = {}) const { return Command(LogsArgv(std::move(more))); }
 

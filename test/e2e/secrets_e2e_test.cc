@@ -177,13 +177,12 @@ TEST_F(SecretsTest, NoneIsInReportsLogsEventsErrorFilesOrWhatOthersAreTold) {
 }
 
 TEST_F(SecretsTest, NoneIsInTheListOfRuns) {
-  Words words = {"--standalone", "--no-python", "sh", "-c", "echo up; sleep 600", "x"};
-  words.insert(words.end(), arguments_.begin(), arguments_.end());
+  Words words =
+      Joined({"--standalone", "--no-python", "sh", "-c", "echo up; sleep 600", "x"}, arguments_);
   Command run = StartMuster(words, environment_);
   ASSERT_TRUE(run.WaitForOut("up")) << run.err();
   for (const Words& flags : {Words{}, Words{"--json"}}) {
-    Words ps = {MusterPath(), "ps"};
-    ps.insert(ps.end(), flags.begin(), flags.end());
+    Words ps = Joined({MusterPath(), "ps"}, flags);
     // It is written a moment after the workers' start.
     std::string listed;
     EXPECT_TRUE(WaitUntil([&] {

@@ -51,8 +51,7 @@ void SshHostsTest::MakeHosts(int count, Connections connections) {
 }
 
 Command SshHostsTest::StartOnHosts(std::vector<std::string> flags, const std::string& script) {
-  std::vector<std::string> argv = {std::filesystem::absolute(MusterPath()), "run"};
-  argv.insert(argv.end(), flags.begin(), flags.end());
+  std::vector<std::string> argv = Joined({std::filesystem::absolute(MusterPath()), "run"}, flags);
   argv.insert(argv.end(), {"--no-python", "sh", "-c", script});
   return StartWhereTyped(argv);
 }

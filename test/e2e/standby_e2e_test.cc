@@ -45,9 +45,8 @@ class StandbyTest : public E2eTest {
   };
 
   void StartDaemon(Standby& standby, const std::vector<std::string>& more = {}) const {
-    std::vector<std::string> argv = {DaemonPath(), "--listen=" + standby.port.endpoint(),
-                                     "--state=" + State()};
-    argv.insert(argv.end(), more.begin(), more.end());
+    std::vector<std::string> argv =
+        Joined({DaemonPath(), "--listen=" + standby.port.endpoint(), "--state=" + State()}, more);
     standby.process = std::make_unique<Command>(argv);
   }
 
@@ -66,19 +65,17 @@ class StandbyTest : public E2eTest {
   }
 
   void Ctl(const std::vector<std::string>& words) const {
-    std::vector<std::string> argv = {"/usr/bin/env", "ETCDCTL_API=3", "etcdctl",
-                                     "--endpoints=" + etcd_port_.endpoint()};
-    argv.insert(argv.end(), words.begin(), words.end());
+    std::vector<std::string> argv =
+        Joined({"/usr/bin/env", "ETCDCTL_API=3", "etcdctl", "--endpoints=" + etcd_port_.endpoint()},
+               words);
     Command etcdctl(argv);
     ASSERT_EQ(etcdctl.Wait(), 0) << etcdctl.err();
   }
 
   std::vector<std::string> Flags(const std::vector<std::string>& more = {}) const {
-    std::vector<std::string> flags = {
-        "--nnodes=2", "--rdzv-id=job",
-        "--rdzv-endpoint=" + one_.port.endpoint() + "," + other_.port.endpoint()};
-    flags.insert(flags.end(), more.begin(), more.end());
-    return flags;
+    return Joined({"--nnodes=2", "--rdzv-id=job",
+                   "--rdzv-endpoint=" + one_.port.endpoint() + "," + other_.port.endpoint()},
+                  more);
   }
 
   std::string WaitsFor(const std::string& file) const {
@@ -208,8 +205,7 @@ TEST_F(StandbyTest, ToolsFindTheLeaderAndWhatWasWrittenIsThere) {
   Command peer = StartAgent(Flags(), WaitsFor("end"));
   ASSERT_TRUE(agent.WaitForOut("rank ") && peer.WaitForOut("rank ")) << agent.err() << peer.err();
   const auto kv = [this](const std::vector<std::string>& words) {
-    std::vector<std::string> argv = {MusterPath(), "kv"};
-    argv.insert(argv.end(), words.begin(), words.end());
+    std::vector<std::string> argv = Joined({MusterPath(), "kv"}, words);
     argv.push_back("--rdzv-id=job");
     argv.push_back(Flags()[2]);
     return std::make_unique<Command>(argv, Environment());

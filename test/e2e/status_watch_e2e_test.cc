@@ -22,17 +22,16 @@ using testing::Not;
 class StatusWatchTest : public E2eTest {
  protected:
   Command Watch(const std::string& endpoint, const std::vector<std::string>& more) {
-    std::vector<std::string> argv = {MusterPath(), "status", "--watch",
-                                     "--rdzv-endpoint=" + endpoint};
-    argv.insert(argv.end(), more.begin(), more.end());
+    std::vector<std::string> argv =
+        Joined({MusterPath(), "status", "--watch", "--rdzv-endpoint=" + endpoint}, more);
     return Command(std::move(argv), Environment());
   }
   // A job of one node; its script may wait for the file "end".
   Command StartJob(const std::string& endpoint, const std::vector<std::string>& more,
                    const std::string& script) {
-    std::vector<std::string> flags = {"--nnodes=1", "--rdzv-id=job7", "--rdzv-conf=is_host=0",
-                                      "--rdzv-endpoint=" + endpoint};
-    flags.insert(flags.end(), more.begin(), more.end());
+    std::vector<std::string> flags = Joined(
+        {"--nnodes=1", "--rdzv-id=job7", "--rdzv-conf=is_host=0", "--rdzv-endpoint=" + endpoint},
+        more);
     return StartAgent(flags, script);
   }
   std::string Until(const std::string& file) const {

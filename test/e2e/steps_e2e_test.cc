@@ -26,9 +26,8 @@ class StepsTest : public E2eTest {
                       "exec python3 test/e2e/slow_worker.py " + Path("."));
   }
   static std::string Status(const Daemon& daemon, const std::vector<std::string>& more) {
-    std::vector<std::string> argv = {MusterPath(), "status", "--rdzv-endpoint", daemon.endpoint,
-                                     "--rdzv-id=job"};
-    argv.insert(argv.end(), more.begin(), more.end());
+    std::vector<std::string> argv =
+        Joined({MusterPath(), "status", "--rdzv-endpoint", daemon.endpoint, "--rdzv-id=job"}, more);
     Command command(std::move(argv));
     EXPECT_EQ(command.Wait(), 0) << command.err();
     return command.out();

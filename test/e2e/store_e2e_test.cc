@@ -18,8 +18,8 @@ class StoreTest : public E2eTest {
  protected:
   // Returns once clients can connect.
   Command Serve(const std::vector<std::string>& flags = {}) {
-    std::vector<std::string> argv = {MusterPath(), "store", "--port=0", "--ready-fd=1"};
-    argv.insert(argv.end(), flags.begin(), flags.end());
+    std::vector<std::string> argv =
+        Joined({MusterPath(), "store", "--port=0", "--ready-fd=1"}, flags);
     Command store(std::move(argv), {mark()});
     EXPECT_TRUE(store.WaitForOut("\n")) << store.err();
     return store;

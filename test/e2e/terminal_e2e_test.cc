@@ -18,8 +18,8 @@ constexpr char kOnTerminal[] =
 class TerminalE2eTest : public E2eTest {
  protected:
   Command StartOnTerminal(const std::vector<std::string>& flags, const std::string& script) {
-    std::vector<std::string> argv = {"python3", "-c", kOnTerminal, MusterPath(), "run"};
-    argv.insert(argv.end(), flags.begin(), flags.end());
+    std::vector<std::string> argv =
+        Joined({"python3", "-c", kOnTerminal, MusterPath(), "run"}, flags);
     argv.insert(argv.end(), {"--no-python", "python3", "-u", "-c", script});
     return Command(std::move(argv), {mark(), "TMPDIR=" + Path("")});
   }

@@ -39,10 +39,10 @@ class TopTest : public E2eTest {
   }
   Command StartJob(const std::string& name, const std::vector<std::string>& more,
                    const std::string& script) {
-    std::vector<std::string> flags = {"--nnodes=1", "--nproc-per-node=4", "--rdzv-id=" + name,
-                                      "--rdzv-conf=is_host=0",
-                                      "--rdzv-endpoint=" + port_.endpoint()};
-    flags.insert(flags.end(), more.begin(), more.end());
+    std::vector<std::string> flags =
+        Joined({"--nnodes=1", "--nproc-per-node=4", "--rdzv-id=" + name, "--rdzv-conf=is_host=0",
+                "--rdzv-endpoint=" + port_.endpoint()},
+               more);
     return StartAgent(flags, script);
   }
   std::string Until(const std::string& file) const {

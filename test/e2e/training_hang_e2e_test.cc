@@ -39,8 +39,8 @@ class TrainingHangTest : public E2eTest, public testing::WithParamInterface<std:
  protected:
   // Two ranks train until rank 1 is stopped meanwhile.
   Command TrainUntilOneStops(const std::vector<std::string>& flags, const std::string& more) {
-    std::vector<std::string> all = {"--nproc-per-node=2", "--log-dir=" + Path("logs")};
-    all.insert(all.end(), flags.begin(), flags.end());
+    std::vector<std::string> all =
+        Joined({"--nproc-per-node=2", "--log-dir=" + Path("logs")}, flags);
     Command agent = StartAgent(
         all, "echo $$ >" + Path("pid") + ".$RANK; exec trainer/muster-train --dataset=generated " +
                  "--no-eval --epochs=100000 --model=mlp --comm=" + GetParam() +

@@ -40,11 +40,10 @@ class TrainingSurvivalTest : public E2eTest {
 
   // A node with one of two ranks.
   Command StartNode(const std::string& job, const std::vector<std::string>& program) {
-    std::vector<std::string> arguments = {
-        "--nnodes=2",           "--rdzv-id=" + job,
-        "--max-restarts=3",     "--rdzv-endpoint=" + port_.endpoint(),
-        "--shutdown-timeout=1", "--rdzv-conf=is_host=0"};
-    arguments.insert(arguments.end(), program.begin(), program.end());
+    std::vector<std::string> arguments = Joined(
+        {"--nnodes=2", "--rdzv-id=" + job, "--max-restarts=3",
+         "--rdzv-endpoint=" + port_.endpoint(), "--shutdown-timeout=1", "--rdzv-conf=is_host=0"},
+        program);
     return StartMuster(
         arguments, {"PYTHON_EXEC=/usr/bin/python3", "GLOO_SOCKET_IFNAME=lo", "OMP_NUM_THREADS=1"});
   }
@@ -91,21 +90,12 @@ class TrainingSurvivalTest : public E2eTest {
   // 150 steps of a GPT whose ranks share the model as `mesh` says.
   std::vector<std::string> Shared(const std::string& name, const std::vector<std::string>& mesh) {
     std::filesystem::create_directory(Path(name));
-    std::vector<std::string> words = {"--no-python",
-                                      "trainer/muster-train",
-                                      "--model=gpt",
-                                      "--dataset=generated",
-                                      "--layers=4",
-                                      "--width=16",
-                                      "--context=8",
-                                      "--dtype=float64",
-                                      "--batch-size=16",
-                                      "--max-steps=150",
-                                      "--no-eval",
-                                      "--loss-log=" + Path(name + "/loss"),
-                                      "--checkpoint-dir=" + Path(name + "/steps"),
-                                      "--checkpoint-every=10"};
-    words.insert(words.end(), mesh.begin(), mesh.end());
+    std::vector<std::string> words =
+        Joined({"--no-python", "trainer/muster-train", "--model=gpt", "--dataset=generated",
+                "--layers=4", "--width=16", "--context=8", "--dtype=float64", "--batch-size=16",
+                "--max-steps=150", "--no-eval", "--loss-log=" + Path(name + "/loss"),
+                "--checkpoint-dir=" + Path(name + "/steps"), "--checkpoint-every=10"},
+               mesh);
     words.push_back("--checkpoint=" + Path(name + "/weights.pt"));
     return words;
   }

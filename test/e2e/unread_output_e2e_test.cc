@@ -33,9 +33,9 @@ class UnreadOutputTest : public E2eTest {
   // An agent with `redirection` (">" or "2>") into the pipe, and a script as its worker's program.
   Command StartInto(const std::string& redirection, std::vector<std::string> flags,
                     const std::string& script) {
-    std::vector<std::string> argv = {
-        "sh", "-c", "exec \"$@\" " + redirection + "\"$0\"", Path("pipe"), MusterPath(), "run"};
-    argv.insert(argv.end(), flags.begin(), flags.end());
+    std::vector<std::string> argv = Joined(
+        {"sh", "-c", "exec \"$@\" " + redirection + "\"$0\"", Path("pipe"), MusterPath(), "run"},
+        flags);
     argv.insert(argv.end(), {"--no-python", "sh", "-c", script});
     return Command(std::move(argv), Environment());
   }

@@ -14,6 +14,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
+#include <sstream>
 #include <utility>
 
 #include "test/support/fork_server.h"
@@ -164,6 +166,17 @@ void Command::Drain(Stream& stream) {
       return;  // nothing there for now
     }
   }
+}
+
+std::vector<std::string> WordsOf(const std::string& line) {
+  std::istringstream words(line);
+  return {std::istream_iterator<std::string>(words), {}};
+}
+
+std::vector<std::string> Joined(std::vector<std::string> words,
+                                const std::vector<std::string>& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
 }
 
 }  // namespace muster::test

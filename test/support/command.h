@@ -68,4 +68,11 @@ class Command {
   std::optional<int> exit_;
 };
 
+// The words of a command line; blanks are between them.
+std::vector<std::string> WordsOf(const std::string& line);
+
+// The words of a command line, and those that come after them.
+std::vector<std::string> Joined(std::vector<std::string> words,
+                                const std::vector<std::string>& more);
+
 }  // namespace muster::test

@@ -67,9 +67,7 @@ std::string TrainOk(const std::vector<std::string>& arguments, int world_size) {
 }
 
 std::vector<std::string> MusterTrainWith(const std::vector<std::string>& arguments) {
-  std::vector<std::string> all = {MusterTrain()};
-  all.insert(all.end(), arguments.begin(), arguments.end());
-  return all;
+  return test::Joined({MusterTrain()}, arguments);
 }
 
 BeatEar::BeatEar() : fd_(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {

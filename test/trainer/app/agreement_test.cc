@@ -15,9 +15,8 @@ namespace {
 class AgreementTest : public testing::Test {
  protected:
   std::vector<std::string> Training(const std::vector<std::string>& more) const {
-    std::vector<std::string> arguments = {"--dataset",   "generated", "--model",  "mlp",
-                                          "--max-steps", "2",         "--no-eval"};
-    arguments.insert(arguments.end(), more.begin(), more.end());
+    std::vector<std::string> arguments = test::Joined(
+        {"--dataset", "generated", "--model", "mlp", "--max-steps", "2", "--no-eval"}, more);
     return MusterTrainWith(arguments);
   }
 

@@ -53,34 +53,12 @@ class CommandsTest : public testing::Test {
       absl::StrAppend(&text, "Käse ", i % 7, " € kostet mehr als Brot ", i % 5, ".\n");
     }
     dir_->Write("text", text);
-    gpt_said_ = TrainOk({"--model",
-                         "gpt",
-                         "--data",
-                         Path("text"),
-                         "--layers",
-                         "2",
-                         "--heads",
-                         "2",
-                         "--width",
-                         "32",
-                         "--context",
-                         std::to_string(kContext),
-                         "--batch-size",
-                         "16",
-                         "--algorithm",
-                         "adamw",
-                         "--lr",
-                         "0.01",
-                         "--max-steps",
-                         "40",
-                         "--checkpoint-dir",
-                         Path("gpt"),
-                         "--checkpoint",
-                         Path("gpt.pt"),
-                         "--export",
-                         Path("gpt.safetensors"),
-                         "--metrics",
-                         Path("gpt.jsonl")});
+    gpt_said_ = TrainOk(
+        test::WordsOf("--model gpt --layers 2 --heads 2 --width 32 --batch-size 16 --algorithm "
+                      "adamw --lr 0.01 --max-steps 40") +
+        Arguments{"--data", Path("text"), "--context", std::to_string(kContext), "--checkpoint-dir",
+                  Path("gpt"), "--checkpoint", Path("gpt.pt"), "--export", Path("gpt.safetensors"),
+                  "--metrics", Path("gpt.jsonl")});
     TrainOk({"--dataset", "generated", "--model", "mlp", "--checkpoint-dir", Path("mlp"),
              "--checkpoint", Path("mlp.pt"), "--metrics", Path("mlp.jsonl")});
   }

@@ -30,8 +30,8 @@ class EvalRanksTest : public testing::Test {
   static void TearDownTestSuite() { dir_.reset(); }
 
   static Arguments Eval(const Arguments& more) {
-    Arguments arguments = {"eval", "--checkpoint", dir_->Path("gpt"), "--comm", "gloo"};
-    arguments.insert(arguments.end(), more.begin(), more.end());
+    Arguments arguments =
+        test::Joined({"eval", "--checkpoint", dir_->Path("gpt"), "--comm", "gloo"}, more);
     return MusterTrainWith(arguments);
   }
 
@@ -46,8 +46,7 @@ TEST_F(EvalRanksTest, AnotherFlagOnOneRankEndsAllWithTheSameSentence) {
       {{"--test-data", dir_->Path("short")}, "rank 1's test set has "},
   };
   for (const auto& [more, sentence] : cases) {
-    Arguments other = {"--test-data", dir_->Path("long")};
-    other.insert(other.end(), more.begin(), more.end());
+    Arguments other = test::Joined({"--test-data", dir_->Path("long")}, more);
     Ranks ranks({Eval({"--test-data", dir_->Path("long")}), Eval(other)});
     EXPECT_EQ(ranks.Wait(), (std::vector<int>{2, 2})) << ranks.errors();
     EXPECT_EQ(ranks[0].out(), "");

@@ -22,10 +22,10 @@ using test::ReadAll;
 class FinitenessTest : public testing::Test {
  protected:
   std::vector<std::string> Training(const std::vector<std::string>& more) const {
-    std::vector<std::string> arguments = {"--dataset", "generated",    "--model",
-                                          "mlp",       "--comm",       "gloo",
-                                          "--no-eval", "--checkpoint", dir_.Path("model.pt")};
-    arguments.insert(arguments.end(), more.begin(), more.end());
+    std::vector<std::string> arguments =
+        test::Joined({"--dataset", "generated", "--model", "mlp", "--comm", "gloo", "--no-eval",
+                      "--checkpoint", dir_.Path("model.pt")},
+                     more);
     return MusterTrainWith(arguments);
   }
   // Trains with two checkpoints kept, and one every `every` steps.
@@ -135,10 +135,11 @@ TEST_F(FinitenessTest, StepsThatAreSkippedLeaveNoTrace) {
   const std::string before = WriteSteepModel();
   for (const std::vector<std::string>& more :
        std::vector<std::vector<std::string>>{{}, {"--clip", "1"}, {"--parallel", "average"}}) {
-    std::vector<std::string> arguments = Training(
-        {"--init-from", before, "--max-steps", "3", "--on-nonfinite", "skip", "--algorithm",
-         "adamw", "--weight-decay", "0.1", "--metrics", dir_.Path("metrics")});
-    arguments.insert(arguments.end(), more.begin(), more.end());
+    std::vector<std::string> arguments =
+        test::Joined(Training({"--init-from", before, "--max-steps", "3", "--on-nonfinite", "skip",
+                               "--algorithm", "adamw", "--weight-decay", "0.1", "--metrics",
+                               dir_.Path("metrics")}),
+                     more);
     Ranks ranks(arguments, 2);
     ASSERT_EQ(ranks.Wait(), (std::vector<int>{0, 0})) << ranks.errors();
     EXPECT_NE(

@@ -20,15 +20,11 @@ namespace muster::trainer {
 namespace {
 
 Arguments Own(const Arguments& more) {
-  Arguments arguments = {"test/trainer/app/own_program"};
-  arguments.insert(arguments.end(), more.begin(), more.end());
-  return arguments;
+  return test::Joined({"test/trainer/app/own_program"}, more);
 }
 
 Arguments Training(const Arguments& more = {}) {
-  Arguments arguments = Own({"--batch-size", "16", "--max-steps", "2", "--comm", "gloo"});
-  arguments.insert(arguments.end(), more.begin(), more.end());
-  return arguments;
+  return test::Joined(Own({"--batch-size", "16", "--max-steps", "2", "--comm", "gloo"}), more);
 }
 
 class OwnProgramTest : public testing::Test {
@@ -41,9 +37,7 @@ class OwnProgramTest : public testing::Test {
   static void TearDownTestSuite() { dir_.reset(); }
 
   static Arguments Eval(const Arguments& more = {}) {
-    Arguments arguments = Own({"eval", "--checkpoint", dir_->Path("run"), "--comm", "gloo"});
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return arguments;
+    return test::Joined(Own({"eval", "--checkpoint", dir_->Path("run"), "--comm", "gloo"}), more);
   }
 
   static inline std::unique_ptr<test::TempDir> dir_;

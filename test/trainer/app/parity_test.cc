@@ -24,13 +24,12 @@ class ParityTest : public testing::Test {
   // Trains with `flags`, which both programs know, and compares the weights.
   void ExpectWeightsArePythons(std::vector<std::string> flags) {
     flags.insert(flags.end(), {"--data", kFashionMnist, "--seed", "3", "--checkpoint"});
-    std::vector<std::string> ours = {"--comm", "gloo", "--optimizer", "reference", "--no-eval"};
-    ours.insert(ours.end(), flags.begin(), flags.end());
+    std::vector<std::string> ours =
+        test::Joined({"--comm", "gloo", "--optimizer", "reference", "--no-eval"}, flags);
     ours.push_back(dir_.Path("ours.pt"));
     TrainOk(ours, 2);
 
-    std::vector<std::string> theirs = {"/usr/bin/python3", kScript, "train"};
-    theirs.insert(theirs.end(), flags.begin(), flags.end());
+    std::vector<std::string> theirs = test::Joined({"/usr/bin/python3", kScript, "train"}, flags);
     theirs.push_back(dir_.Path("python.pt"));
     Ranks python(theirs, 2);
     ASSERT_EQ(python.Wait(), (std::vector<int>{0, 0})) << python.errors();

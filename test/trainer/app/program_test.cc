@@ -23,10 +23,8 @@ using Words = std::vector<std::string>;
 class ProgramTest : public testing::Test {
  protected:
   std::vector<std::string> Small(const std::vector<std::string>& more) const {
-    std::vector<std::string> arguments = {"--dataset", "generated",    "--model",
-                                          "mlp",       "--checkpoint", dir_.Path("model.pt")};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return arguments;
+    return test::Joined(
+        {"--dataset", "generated", "--model", "mlp", "--checkpoint", dir_.Path("model.pt")}, more);
   }
 
   const test::TempDir dir_;
@@ -216,9 +214,8 @@ TEST_F(ProgramTest, EveryModelTakesItsStep) {
       {"--model", "mlp", "--comm-hook", "bf16", "--no-bucket-view", "--optimizer", "reference"},
   };
   for (const std::vector<std::string>& run : runs) {
-    std::vector<std::string> arguments = {"--dataset", "generated", "--max-steps", "2",
-                                          "--no-eval"};
-    arguments.insert(arguments.end(), run.begin(), run.end());
+    std::vector<std::string> arguments =
+        test::Joined({"--dataset", "generated", "--max-steps", "2", "--no-eval"}, run);
     const std::string out = TrainOk(arguments, 2);
     EXPECT_NE(out.find("(2 steps of "), std::string::npos) << run[1] << out;
   }
@@ -251,8 +248,7 @@ TEST_F(ProgramTest, ComparingRefusesMistakesBeforeItStartsAnything) {
                                                   {"--mesh", "tp=2"},
                                                   {"--scaling", "43", "--batch-size", "42"},
                                                   {"--ranks", "3", "--batch-size", "2"}}) {
-    std::vector<std::string> arguments = {"compare"};
-    arguments.insert(arguments.end(), mistake.begin(), mistake.end());
+    std::vector<std::string> arguments = test::Joined({"compare"}, mistake);
     test::Command compare(MusterTrainWith(arguments));
     EXPECT_EQ(compare.Wait(std::chrono::seconds(60)), 2) << mistake[0];
     EXPECT_EQ(compare.out(), "");
@@ -354,15 +350,11 @@ TEST_F(ProgramTest, TrainsOnTokensThatItHasMade) {
                  1);
   EXPECT_EQ(tokenize.Wait(), std::vector<int>{0}) << tokenize.errors();
   const auto train = [&](const std::vector<std::string>& data) {
-    std::vector<std::string> arguments = {"--model",      "gpt",
-                                          "--layers",     "1",
-                                          "--heads",      "2",
-                                          "--width",      "16",
-                                          "--context",    "16",
-                                          "--max-steps",  "5",
-                                          "--loss-log",   dir_.Path("losses"),
-                                          "--checkpoint", dir_.Path("model.pt")};
-    arguments.insert(arguments.end(), data.begin(), data.end());
+    std::vector<std::string> arguments =
+        test::Joined({"--model", "gpt", "--layers", "1", "--heads", "2", "--width", "16",
+                      "--context", "16", "--max-steps", "5", "--loss-log", dir_.Path("losses"),
+                      "--checkpoint", dir_.Path("model.pt")},
+                     data);
     TrainOk(arguments, 2);
     return ReadAll(dir_.Path("losses"));
   };

@@ -28,9 +28,7 @@ double MostLost() {
 class QatTrainTest : public testing::Test {
  protected:
   static std::vector<std::string> Training(const std::vector<std::string>& more) {
-    std::vector<std::string> arguments = {"--dataset", "generated", "--model", "mlp", "--qat"};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return arguments;
+    return test::Joined({"--dataset", "generated", "--model", "mlp", "--qat"}, more);
   }
 
   // The number behind the last `label` in `text`.
@@ -89,9 +87,9 @@ TEST_F(QatTrainTest, TwoRanksOfALauncherEndWithAnInt8Network) {
 TEST_F(QatTrainTest, ResumesBitForBit) {
   const auto run = [&](const std::string& name, const std::vector<std::string>& more) {
     std::vector<std::string> arguments =
-        Training({"--epochs", "3", "--checkpoint", dir_.Path(name + ".pt"), "--loss-log",
-                  dir_.Path(name + ".log")});
-    arguments.insert(arguments.end(), more.begin(), more.end());
+        test::Joined(Training({"--epochs", "3", "--checkpoint", dir_.Path(name + ".pt"),
+                               "--loss-log", dir_.Path(name + ".log")}),
+                     more);
     TrainOk(arguments, /*world_size=*/2);
   };
   run("whole", {});
@@ -137,16 +135,10 @@ TEST_F(QatTrainTest, ResNet18GoesThroughAllOfIt) {
   const std::string floats = dir_.Path("float.pt");
   train({"--max-steps", "10", "--checkpoint", floats});
   const auto qat = [&](const std::string& name, const std::vector<std::string>& more) {
-    std::vector<std::string> arguments = {"--qat",
-                                          "--init-from",
-                                          floats,
-                                          "--epochs",
-                                          "2",
-                                          "--qat-observe-epochs",
-                                          "0",
-                                          "--checkpoint",
-                                          dir_.Path(name + ".pt")};
-    arguments.insert(arguments.end(), more.begin(), more.end());
+    std::vector<std::string> arguments =
+        test::Joined({"--qat", "--init-from", floats, "--epochs", "2", "--qat-observe-epochs", "0",
+                      "--checkpoint", dir_.Path(name + ".pt")},
+                     more);
     return train(arguments);
   };
   const std::string output = qat("whole", {"--max-steps", "6"});

@@ -25,9 +25,7 @@ struct Mistake {
 class OwnMistakesTest : public testing::Test {
  protected:
   Words Program(const std::string& name, const Words& flags = {}) {
-    Words arguments = {"test/trainer/recipe/own_program", name, "--batch-size=12"};
-    arguments.insert(arguments.end(), flags.begin(), flags.end());
-    return arguments;
+    return test::Joined({"test/trainer/recipe/own_program", name, "--batch-size=12"}, flags);
   }
 
   // Runs the cases on one rank, and expects each to fail with its sentence in one line.

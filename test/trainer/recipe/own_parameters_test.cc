@@ -24,10 +24,9 @@ class OwnParametersTest : public testing::Test {
  protected:
   // The program of `name` with `flags`.
   static Words Program(const std::string& name, const Words& flags) {
-    Words arguments = {"test/trainer/recipe/own_program", name, "--dtype=float64",
-                       "--batch-size=12", "--lr=0.05"};
-    arguments.insert(arguments.end(), flags.begin(), flags.end());
-    return arguments;
+    return test::Joined({"test/trainer/recipe/own_program", name, "--dtype=float64",
+                         "--batch-size=12", "--lr=0.05"},
+                        flags);
   }
 
   // Trains, and returns the losses of all steps as they are written.
@@ -213,8 +212,7 @@ TEST_F(OwnParametersTest, SyncedBatchNormalizationDoesNotDependOnTheNumberOfRank
     for (const auto& [ranks, more] : std::vector<std::pair<int, Words>>{
              {2, {}}, {3, {}}, {3, {"--recompute"}}, {3, {"--zero=1"}}, {3, {"--zero=3"}}}) {
       SCOPED_TRACE(size + " on " + std::to_string(ranks) + (more.empty() ? "" : more[0]));
-      Words all = flags;
-      all.insert(all.end(), more.begin(), more.end());
+      Words all = test::Joined(flags, more);
       ExpectAlike(Numbers(Losses("batch-norm", ranks, all)), alone);
     }
   }
@@ -227,8 +225,7 @@ TEST_F(OwnParametersTest, ABatchNeedNotBeAMultipleOfTheRanks) {
   for (const auto& [ranks, more] : std::vector<std::pair<int, Words>>{
            {2, {}}, {3, {"--accumulate=2"}}, {3, {"--zero=2"}}, {4, {}}}) {
     SCOPED_TRACE(std::to_string(ranks) + (more.empty() ? "" : more[0]));
-    Words flags = {"--batch-size=7", "--epochs=2"};
-    flags.insert(flags.end(), more.begin(), more.end());
+    Words flags = test::Joined({"--batch-size=7", "--epochs=2"}, more);
     ExpectAlike(Numbers(Losses("plain", ranks, flags)), alone);
   }
 }

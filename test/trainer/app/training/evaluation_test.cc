@@ -20,40 +20,22 @@ class EvaluationTest : public testing::Test {
   // not show in the rounding.
   std::vector<std::string> Training(const std::string& name,
                                     const std::vector<std::string>& more) const {
-    std::vector<std::string> arguments = {"--dataset",        "generated",
-                                          "--model",          "resnet18",
-                                          "--stem",           "imagenet",
-                                          "--dtype",          "float64",
-                                          "--comm",           "gloo",
-                                          "--max-steps",      "2",
-                                          "--batch-size",     "8",
-                                          "--checkpoint",     dir_.Path("model.pt"),
-                                          "--checkpoint-dir", dir_.Path(name),
-                                          "--metrics",        dir_.Path("metrics")};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return arguments;
+    return test::Joined(
+        test::Joined(test::WordsOf("--dataset generated --model resnet18 --stem imagenet "
+                                   "--dtype float64 --comm gloo --max-steps 2 --batch-size 8"),
+                     {"--checkpoint", dir_.Path("model.pt"), "--checkpoint-dir", dir_.Path(name),
+                      "--metrics", dir_.Path("metrics")}),
+        more);
   }
 
   // Trains the small network for `epochs` epochs of 17 steps and keeps one checkpoint, and the
   // best.
   std::vector<std::string> Epochs(int epochs, const std::vector<std::string>& more) const {
-    std::vector<std::string> arguments = {"--dataset",
-                                          "generated",
-                                          "--model",
-                                          "mlp",
-                                          "--comm",
-                                          "gloo",
-                                          "--checkpoint",
-                                          dir_.Path("model.pt"),
-                                          "--checkpoint-dir",
-                                          dir_.Path("kept"),
-                                          "--keep",
-                                          "1",
-                                          "--keep-best",
-                                          "--epochs",
-                                          std::to_string(epochs)};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return arguments;
+    return test::Joined(
+        {"--dataset", "generated", "--model", "mlp", "--comm", "gloo", "--checkpoint",
+         dir_.Path("model.pt"), "--checkpoint-dir", dir_.Path("kept"), "--keep", "1", "--keep-best",
+         "--epochs", std::to_string(epochs)},
+        more);
   }
   std::vector<std::string> Kept() const {
     std::vector<std::string> names;

@@ -19,23 +19,19 @@ class LossScaleTest : public testing::Test {
  protected:
   // With two ranks; writes the losses of all steps to the file `name`.
   std::string Losses(const std::string& name, const std::vector<std::string>& more) const {
-    std::vector<std::string> arguments = {"--dataset", "generated",  "--model",
-                                          "mlp",       "--comm",     "gloo",
-                                          "--no-eval", "--loss-log", dir_.Path(name)};
-    arguments.insert(arguments.end(), more.begin(), more.end());
+    std::vector<std::string> arguments =
+        test::Joined({"--dataset", "generated", "--model", "mlp", "--comm", "gloo", "--no-eval",
+                      "--loss-log", dir_.Path(name)},
+                     more);
     TrainOk(arguments, 2);
     return ReadAll(dir_.Path(name));
   }
   // The first step gives parameters with large gradients, and later ones hardly change them:
   // multiplied by 2^127 they overflow in float32, too.
   static std::vector<std::string> Steep(const std::vector<std::string>& more) {
-    std::vector<std::string> arguments = {"--lr",           "50",
-                                          "--schedule",     "step",
-                                          "--lr-gamma",     "1e-9",
-                                          "--lr-step-size", "1",
-                                          "--loss-scale",   "1.7014118346046923e38"};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return arguments;
+    return test::Joined({"--lr", "50", "--schedule", "step", "--lr-gamma", "1e-9", "--lr-step-size",
+                         "1", "--loss-scale", "1.7014118346046923e38"},
+                        more);
   }
   // The values of `key` in the metrics.
   std::vector<double> Metrics(const std::string& key) const {

@@ -39,17 +39,11 @@ class LostNodeTest : public testing::Test {
   // Steps of 96 images, which up to 4 ranks can share: 22 in an epoch.
   std::vector<std::string> Training(const std::string& name,
                                     const std::vector<std::string>& more = {}) const {
-    std::vector<std::string> arguments = {"--dataset",    "generated",
-                                          "--model",      "mlp",
-                                          "--epochs",     "2",
-                                          "--batch-size", "96",
-                                          "--comm",       "shm",
-                                          "--flip",       "--schedule",
-                                          "cosine",       "--no-eval",
-                                          "--loss-log",   dir_.Path(name + ".loss"),
-                                          "--checkpoint", dir_.Path(name + ".pt")};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return arguments;
+    return test::Joined(
+        {"--dataset", "generated", "--model", "mlp", "--epochs", "2", "--batch-size", "96",
+         "--comm", "shm", "--flip", "--schedule", "cosine", "--no-eval", "--loss-log",
+         dir_.Path(name + ".loss"), "--checkpoint", dir_.Path(name + ".pt")},
+        more);
   }
   // The same with checkpoints every 4 steps, in NAME/RANK. `first` is run by each node's shell
   // first.

@@ -29,33 +29,17 @@ class ResumeTest : public testing::Test {
  protected:
   // A training of 34 steps with everything that has a state: momentum, a schedule, augmentation.
   std::vector<std::string> Training(const std::string& name) const {
-    return {"--dataset",
-            "generated",
-            "--model",
-            "mlp",
-            "--epochs",
-            "2",
-            "--schedule",
-            "cosine",
-            "--flip",
-            "--comm",
-            "gloo",
-            "--warmup-steps",
-            "5",
-            "--loss-log",
-            dir_.Path(name + ".loss"),
-            "--checkpoint",
-            dir_.Path(name + ".pt"),
-            "--metrics",
-            dir_.Path(name + ".jsonl")};
+    return test::Joined(
+        test::WordsOf("--dataset generated --model mlp --epochs 2 --schedule cosine --flip "
+                      "--comm gloo --warmup-steps 5"),
+        {"--loss-log", dir_.Path(name + ".loss"), "--checkpoint", dir_.Path(name + ".pt"),
+         "--metrics", dir_.Path(name + ".jsonl")});
   }
   std::vector<std::string> Resumable(const std::string& name,
                                      const std::vector<std::string>& more = {}) const {
-    std::vector<std::string> arguments = Training(name);
-    arguments.insert(arguments.end(), {"--checkpoint-dir", dir_.Path(name + ".ckpt"),
-                                       "--checkpoint-every", "4", "--keep", "2"});
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return MusterTrainWith(arguments);
+    const std::vector<std::string> keeps = {
+        "--checkpoint-dir", dir_.Path(name + ".ckpt"), "--checkpoint-every", "4", "--keep", "2"};
+    return MusterTrainWith(test::Joined(test::Joined(Training(name), keeps), more));
   }
 
   std::string Losses(const std::string& name) const { return ReadAll(dir_.Path(name + ".loss")); }
@@ -74,8 +58,7 @@ class ResumeTest : public testing::Test {
 
   void KilledAtRandomEndsTheSame(int world_size, std::uint32_t seed,
                                  const std::vector<std::string>& more = {}) {
-    std::vector<std::string> calm = Training("calm");
-    calm.insert(calm.end(), more.begin(), more.end());
+    std::vector<std::string> calm = test::Joined(Training("calm"), more);
     TrainOk(calm, world_size);
     ASSERT_NE(Weights("calm"), "");
     std::mt19937 random(seed);
@@ -131,8 +114,7 @@ TEST_F(ResumeTest, FourRanksThatSaveEachStepAddUpAsBefore) {
 // The order of the gradients is known after the first step, although no step has used it yet.
 TEST_F(ResumeTest, ThreeRanksThatStoppedAfterTheirFirstStepAddUpAsBefore) {
   const std::vector<std::string> more = {"--batch-size", "120", "--schedule", "constant"};
-  std::vector<std::string> calm = Training("calm");
-  calm.insert(calm.end(), more.begin(), more.end());
+  std::vector<std::string> calm = test::Joined(Training("calm"), more);
   TrainOk(calm, 3);
   std::vector<std::string> one_step = more;
   one_step.insert(one_step.end(), {"--max-steps", "1"});
@@ -181,8 +163,7 @@ TEST_F(ResumeTest, CtrlCAndAClosedTerminalEndTheRunAfterAStepWithACheckpoint) {
 // In float64 the losses of one rank equal those of two.
 TEST_F(ResumeTest, AWorldOfTwoGoesOnAloneAtTheSamePlace) {
   const std::vector<std::string> more = {"--dtype", "float64", "--schedule", "constant"};
-  std::vector<std::string> calm = Training("calm");
-  calm.insert(calm.end(), more.begin(), more.end());
+  std::vector<std::string> calm = test::Joined(Training("calm"), more);
   TrainOk(calm, 2);
   std::vector<std::string> first = more;
   first.insert(first.end(), {"--max-steps", "10"});

@@ -23,11 +23,10 @@ class SavingTest : public testing::Test {
   SavingTest() { std::filesystem::create_directories(dir_.Path("run")); }
 
   std::vector<std::string> Training(const std::vector<std::string>& more) const {
-    std::vector<std::string> arguments = {
-        "--dataset", "generated",        "--model",       "mlp",          "--comm",
-        "gloo",      "--no-eval",        "--checkpoint",  dir_.Path("m"), "--keep",
-        "9",         "--checkpoint-dir", dir_.Path("run")};
-    arguments.insert(arguments.end(), more.begin(), more.end());
+    std::vector<std::string> arguments = test::Joined(
+        {"--dataset", "generated", "--model", "mlp", "--comm", "gloo", "--no-eval", "--checkpoint",
+         dir_.Path("m"), "--keep", "9", "--checkpoint-dir", dir_.Path("run")},
+        more);
     return MusterTrainWith(arguments);
   }
 

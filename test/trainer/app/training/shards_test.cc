@@ -31,37 +31,20 @@ class ShardsTest : public testing::Test {
   // A training of 36 steps with everything stateful, whose first steps do not depend on the total
   // number.
   Words Training(const std::string& name, const Words& more = {}) const {
-    Words words = {"--dataset",
-                   "generated",
-                   "--model",
-                   "mlp",
-                   "--epochs",
-                   "2",
-                   "--batch-size",
-                   "120",
-                   "--flip",
-                   "--ema",
-                   "0.9",
-                   "--comm",
-                   "gloo",
-                   "--warmup-steps",
-                   "5",
-                   "--loss-log",
-                   dir_.Path(name + ".loss"),
-                   "--checkpoint",
-                   dir_.Path(name + ".pt")};
-    words.insert(words.end(), more.begin(), more.end());
-    return words;
+    return test::Joined(
+        {"--dataset", "generated", "--model", "mlp", "--epochs", "2", "--batch-size", "120",
+         "--flip", "--ema", "0.9", "--comm", "gloo", "--warmup-steps", "5", "--loss-log",
+         dir_.Path(name + ".loss"), "--checkpoint", dir_.Path(name + ".pt")},
+        more);
   }
   Words Resumable(const std::string& name, const Words& more = {}) const {
-    Words words = Training(
-        name, {"--checkpoint-dir", dir_.Path(name), "--checkpoint-every", "4", "--keep", "2"});
-    words.insert(words.end(), more.begin(), more.end());
+    Words words = test::Joined(Training(name, {"--checkpoint-dir", dir_.Path(name),
+                                               "--checkpoint-every", "4", "--keep", "2"}),
+                               more);
     return MusterTrainWith(words);
   }
   Words Sharded(const std::string& name, const Words& more = {}) const {
-    Words words = kInShards;
-    words.insert(words.end(), more.begin(), more.end());
+    Words words = test::Joined(kInShards, more);
     return Resumable(name, words);
   }
 
@@ -201,13 +184,10 @@ TEST_F(ShardsTest, KilledBetweenShardsAndIndexTheRunGoesOnFromTheOneBefore) {
 // A test after an epoch can take long. A run killed during it lost the checkpoint of the epoch's
 // last steps, whose shards were complete but had no index.
 TEST_F(ShardsTest, ATestThatFailsLeavesTheCheckpointBeforeIt) {
-  Words words = {"test/trainer/recipe/own_program",
-                 "throw-metric",
-                 "--batch-size=12",
-                 "--epochs=1",
-                 "--checkpoint-dir=" + dir_.Path("run"),
-                 "--checkpoint-every=7"};
-  words.insert(words.end(), kInShards.begin(), kInShards.end());
+  Words words =
+      test::Joined({"test/trainer/recipe/own_program", "throw-metric", "--batch-size=12",
+                    "--epochs=1", "--checkpoint-dir=" + dir_.Path("run"), "--checkpoint-every=7"},
+                   kInShards);
   Ranks ranks(words, 2);
   for (const int code : ranks.Wait()) EXPECT_NE(code, 0);
   EXPECT_NE(ranks.errors().find("it threw something other than a std::exception"),
