@@ -38,7 +38,6 @@ class Host {
   // See StoreWaiter.
   void ExpectAnswers() { store_waiter_->ExpectAnswers(); }
 
-  bool powered() const { return powered_; }
   // Null if there is none.
   const SimAgent* agent() const { return agent_.get(); }
   void ContinueAgent();

@@ -85,11 +85,6 @@ void Service::Sweep() {
   }
 }
 
-void Service::CloseAll() {
-  core_.Close("an operator said so", Now());
-  Follow(std::nullopt);
-}
-
 void Service::OnAccepted(ConnectionId connection) {
   process_->Do([this, connection] {
     fronts_[connection].last_heard = world_.scheduler.now();

@@ -69,7 +69,6 @@ class Service final : public Network::Server {
   void BeginToServe();
 
   const DaemonCore& core() const { return core_; }
-  void CloseAll();
 
  private:
   // The front's end of a connection.

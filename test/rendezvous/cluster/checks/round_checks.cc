@@ -162,7 +162,7 @@ void RoundChecks::OnVerdict(const std::string& run_id, Incarnation incarnation,
   if (verdict.kind == VerdictKind::kJoinTimeout) incidents_.Count(Incident::kVerdictTimeout);
   // Those who come back to a job that all others have left hear that it has been closed so.
   const bool left = verdict.sentence.find("its last node has left") != std::string::npos;
-  if (verdict.kind == VerdictKind::kClosed && !closed_ && !left) {
+  if (verdict.kind == VerdictKind::kClosed && !left) {
     violations_.Add(Check::kVerdict, absl::StrCat(name, "nobody has closed it"));
   }
   if (job.newest.incarnation != incarnation) return;

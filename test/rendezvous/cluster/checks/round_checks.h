@@ -54,7 +54,6 @@ class RoundChecks {
     return !durable_ || job.verdicts.contains(incarnation) || job.forgotten.contains(incarnation) ||
            job.newest.incarnation != incarnation;
   }
-  void OnOperatorClosed() { closed_ = true; }
 
   // The number of nodes whose workers are running now.
   std::size_t running_nodes() const { return running_; }
@@ -82,7 +81,6 @@ class RoundChecks {
   Violations& violations_;
   Incidents& incidents_;
   bool durable_ = true;
-  bool closed_ = false;
   std::size_t running_ = 0;
   std::map<std::string, TimePoint> leases_;  // by node
   std::map<std::string, JobTruth> jobs_;
