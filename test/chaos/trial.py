@@ -58,11 +58,13 @@ class Trial:
 
     # -- the usual course
 
-    def start_job(self, **options) -> Job:
+    def start_job(self, keeps_state: bool = False, **options) -> Job:
         """The usual job: a daemon and an agent on each node, all workers running."""
-        self.job = self.prepare_job(**options)
-        self.job.start()
-        return self.job
+        job = self.prepare_job(**options)
+        if keeps_state:
+            job.keep_state()
+        job.start()
+        return job
 
     def prepare_job(self, **options) -> Job:
         self.job = Job(self.tools, self.cluster, self.folder, **options)
@@ -102,6 +104,13 @@ class Trial:
         number = self.job.wait_running(agents, after_round=0)
         self.note("recover", since, self.job.timeline().started(number))
         return number
+
+    def goes_on(self, agents: Collection[str], since: int, restarts: int, but: Collection[str] = ()) -> None:
+        """The round ends and the next one runs on `agents`, after so many restarts; then the job succeeds."""
+        self.detected(agents, since)
+        self.recovered(agents, since)
+        self.expect_restarts(restarts)
+        self.finish_job(but=but)
 
     def daemon_comes_back(self) -> None:
         """Starts the daemon again, waits until every agent has reconnected, and notes how long that took."""

@@ -139,10 +139,7 @@ def power_lost(trial: Trial) -> None:
     trial.start_job(nnodes=ELASTIC)
     begin = now()
     trial.cluster.nodes[2].lose_power()
-    trial.detected(SURVIVORS, begin)
-    trial.recovered(SURVIVORS, begin)
-    trial.expect_restarts(0)
-    trial.finish_job(but=("node3",))
+    trial.goes_on(SURVIVORS, begin, restarts=0, but=("node3",))
 
 
 @case(

@@ -33,9 +33,7 @@ _LOST_LINES = re.compile(r"^(?=.*\b[1-9]\d*\b)(?=.*\blines?\b).*\b(lost|dropped|
     shows="rank 3 on host node2 exited with code 3",
 )
 def killed_at_any_step(trial: Trial) -> None:
-    job = trial.prepare_job(max_restarts=100)
-    job.keep_state()
-    job.start()
+    job = trial.start_job(keeps_state=True, max_restarts=100)
     number = 0
     begin = now()
     for _ in range(5):
@@ -100,9 +98,7 @@ def flooded(trial: Trial) -> None:
     features=_STATE,
 )
 def no_memory(trial: Trial) -> None:
-    job = trial.prepare_job()
-    job.keep_state()
-    job.start()
+    job = trial.start_job(keeps_state=True)
     limited = job.serving()
     pages = Path(f"/proc/{limited}/statm").read_text(encoding="ascii").split()[0]
     size = int(pages) * os.sysconf("SC_PAGE_SIZE")

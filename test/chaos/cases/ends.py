@@ -99,10 +99,7 @@ def lost_and_slow_to_stop(trial: Trial) -> None:
     _start_with_slow_node(trial, "15", "1:3", "node2")
     begin = now()
     trial.cluster.nodes[2].lose_power()
-    trial.detected(SURVIVORS, begin)
-    trial.recovered(SURVIVORS, begin)
-    trial.expect_restarts(0)
-    trial.finish_job(but=("node3",))
+    trial.goes_on(SURVIVORS, begin, restarts=0, but=("node3",))
 
 
 def _fall_asleep(trial: Trial, keep_state: bool = False) -> None:
@@ -146,10 +143,7 @@ def _slow_to_stop(trial: Trial, patience: str) -> None:
     job = _start_with_slow_node(trial, patience, ELASTIC, "node3")
     begin = now()
     job.worker(0).command("exit 3")
-    trial.detected(NODES, begin)
-    trial.recovered(NODES, begin)
-    trial.expect_restarts(1)
-    trial.finish_job()
+    trial.goes_on(NODES, begin, restarts=1)
 
 
 def _start_with_slow_node(trial: Trial, patience: str, nnodes: str, slow: str) -> Job:

@@ -101,9 +101,7 @@ def state_disk_full(trial: Trial) -> None:
     shows="rank 3 on host node2 exited with code 3",
 )
 def disk_fails(trial: Trial) -> None:
-    job = trial.prepare_job()
-    job.keep_state()
-    job.start()
+    job = trial.start_job(keeps_state=True)
     assert job.daemon is not None
     serving = job.serving()
     tracer = trial.slow_or_break_disk("fdatasync,fsync:error=EIO")
@@ -133,9 +131,7 @@ def disk_fails(trial: Trial) -> None:
     shows="rank 3 on host node2 exited with code 3",
 )
 def disk_slow(trial: Trial) -> None:
-    job = trial.prepare_job()
-    job.keep_state()
-    job.start()
+    trial.start_job(keeps_state=True)
     tracer = trial.slow_or_break_disk("fdatasync,fsync:delay_enter=500000")
     trial.hold(8.0)
     trial.expect_undisturbed()

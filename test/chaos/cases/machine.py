@@ -102,10 +102,7 @@ def no_processor_time(trial: Trial) -> None:
     trial.expect_undisturbed()
     begin = now()
     trial.job.worker(3).command("exit 3")
-    trial.detected(NODES, begin)
-    trial.recovered(NODES, begin)
-    trial.expect_restarts(1)
-    trial.finish_job()
+    trial.goes_on(NODES, begin, restarts=1)
 
 
 @case(
@@ -136,10 +133,7 @@ def clocks_off(trial: Trial) -> None:
     trial.expect(ahead.total_seconds() > 3000, f"the fault was not injected: node1's clock is {ahead} ahead")
     begin = now()
     job.worker(3).command("exit 3")
-    trial.detected(NODES, begin)
-    trial.recovered(NODES, begin)
-    trial.expect_restarts(1)
-    trial.finish_job()
+    trial.goes_on(NODES, begin, restarts=1)
 
 
 @case(

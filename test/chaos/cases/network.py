@@ -142,10 +142,7 @@ def latency(trial: Trial) -> None:
     trial.expect_undisturbed()
     begin = now()
     job.worker(3).command("exit 3")
-    trial.detected(NODES, begin)
-    trial.recovered(NODES, begin)
-    trial.expect_restarts(1)
-    trial.finish_job()
+    trial.goes_on(NODES, begin, restarts=1)
 
 
 @case(
@@ -266,10 +263,7 @@ def _let_pass(trial: Trial, host: Host) -> None:
 def _cut_off(trial: Trial, cut, heal, keep_state: bool = False, comes_back: bool = True) -> None:
     """node3 hears or is heard no more until the others have gone on; then it comes back, or has given up. Its workers do not obey
     SIGTERM: nothing but a SIGKILL in time keeps them from running beside the others' next round."""
-    job = trial.prepare_job(nnodes=ELASTIC, stubborn=["node3"])
-    if keep_state:
-        job.keep_state()
-    job.start()
+    job = trial.start_job(keeps_state=keep_state, nnodes=ELASTIC, stubborn=["node3"])
     node: Host = trial.cluster.nodes[2]
     begin = now()
     cut(node)

@@ -27,9 +27,7 @@ _MEANWHILE = ["--shutdown-timeout=30"]
     shows="rank 3 on host node2 exited with code 3",
 )
 def killed(trial: Trial) -> None:
-    job = trial.prepare_job()
-    job.keep_state()
-    job.start()
+    trial.start_job(keeps_state=True)
     trial.daemon_crashes()
     trial.expect_undisturbed()
     trial.survives_failure()
@@ -122,9 +120,7 @@ def host_killed(trial: Trial) -> None:
     shows="rejoined",
 )
 def wholly_killed(trial: Trial) -> None:
-    job = trial.prepare_job(stubborn=NODES)
-    job.keep_state()
-    job.start()
+    job = trial.start_job(keeps_state=True, stubborn=NODES)
     begin = now()
     job.kill_daemon()
     wait_for(lambda: not any(mark.alive for mark in job.timeline().marks),
@@ -149,9 +145,7 @@ def wholly_killed(trial: Trial) -> None:
     shows="rank 3 on host node2 exited with code 3",
 )
 def restarted(trial: Trial) -> None:
-    job = trial.prepare_job()
-    job.keep_state()
-    job.start()
+    job = trial.start_job(keeps_state=True)
     daemon = job.daemon
     assert daemon is not None
     begin = daemon.signal(signal.SIGHUP)
@@ -170,9 +164,7 @@ def _trusted_outage(trial: Trial, seconds: float) -> None:
     bad = [trial.tools.muster, "run", "--dry-run", "--rdzv-conf=trust_refusals=perhaps", "--no-python", "true"]
     code = subprocess.run(bad, capture_output=True, check=False).returncode
     trial.expect(code == 2, f"muster does not know trust_refusals: with 'perhaps' for it, it exits with {code}, not 2")
-    job = trial.prepare_job(flags=["--rdzv-conf=trust_refusals=true"])
-    job.keep_state()
-    job.start()
+    job = trial.start_job(keeps_state=True, flags=["--rdzv-conf=trust_refusals=true"])
     job.kill_daemon()
     trial.hold(seconds)
     trial.daemon_comes_back()

@@ -46,9 +46,7 @@ def reset(trial: Trial) -> None:
 
 
 def _given_up(trial: Trial, how: int) -> None:
-    job = trial.prepare_job()
-    job.keep_state()
-    job.start()
+    job = trial.start_job(keeps_state=True)
     here, there = trial.cluster.nodes[:2]
     waiting = [_call(trial, here, method, "brought") for method in ("wait", "get")]
     tracer = trial.slow_or_break_disk(f"fdatasync,fsync:delay_enter={_DISK_S * 1000000}")
