@@ -45,9 +45,8 @@ WorkerFailure ExitedWith3() {
           .error_file = ""};
 }
 
-TEST(ReportTest, WorkerThatExitedIsShownWithItsLastWords) {
-  EXPECT_EQ(FormatReport(Failed(ExitedWith3()), Context()),
-            R"(============================================================
+// The beginning of a report without other failures.
+const std::string kOneFailed = R"(============================================================
 train.py FAILED
 after 12 s, 2 rounds, 1 restart
 ------------------------------------------------------------
@@ -56,7 +55,11 @@ Failures:
 ------------------------------------------------------------
 Root Cause (first observed failure):
 [0]:
-  time      : 2023-11-14_22:13:20
+)";
+
+TEST(ReportTest, WorkerThatExitedIsShownWithItsLastWords) {
+  EXPECT_EQ(FormatReport(Failed(ExitedWith3()), Context()),
+            kOneFailed + R"(  time      : 2023-11-14_22:13:20
   host      : node0 (this node)
   rank      : 1 (local_rank: 1)
   exitcode  : 3 (pid: 18678)
@@ -80,16 +83,7 @@ TEST(ReportTest, WorkerThatWasKilledOnAnotherNodeIsShownWithTheSignalsName) {
   failure.log_path = "";
   failure.operations = "rank 0 waits in all-reduce 8 (fc)\x1b[2J for 3 s; rank 1 left all-reduce 7";
   EXPECT_EQ(FormatReport(Failed(failure), Context()),
-            R"(============================================================
-train.py FAILED
-after 12 s, 2 rounds, 1 restart
-------------------------------------------------------------
-Failures:
-  <NO_OTHER_FAILURES>
-------------------------------------------------------------
-Root Cause (first observed failure):
-[0]:
-  time      : 2023-11-14_22:13:20
+            kOneFailed + R"(  time      : 2023-11-14_22:13:20
   host      : node7
   rank      : 1 (local_rank: 1)
   exitcode  : -11 (pid: 18678)
@@ -133,16 +127,7 @@ TEST(ReportTest, ErrorFileBringsMessageTracebackAndTime) {
   failure.error_file = "/logs/1/error.json";
   failure.stderr_tail = "";
   EXPECT_EQ(FormatReport(Failed(failure), Context()),
-            R"(============================================================
-train.py FAILED
-after 12 s, 2 rounds, 1 restart
-------------------------------------------------------------
-Failures:
-  <NO_OTHER_FAILURES>
-------------------------------------------------------------
-Root Cause (first observed failure):
-[0]:
-  time      : 2020-09-13_12:26:40
+            kOneFailed + R"(  time      : 2020-09-13_12:26:40
   host      : node0 (this node)
   rank      : 1 (local_rank: 1)
   exitcode  : 3 (pid: 18678)

@@ -93,6 +93,20 @@ class TakeOverTest : public testing::Test {
     }
   }
 
+  // Journals of so many entries, each of so many bytes, are opened in little more time than their
+  // bytes take.
+  void TakesAsLongAsTheLink(std::size_t keys, std::size_t bytes, std::size_t bytes_per_second) {
+    Fill(static_cast<int>(keys), bytes);
+    const etcd::Fence fence = Elect();
+    client_.HaveLink(bytes_per_second);
+    const double takes =
+        static_cast<double>(kTenants * keys * bytes) / static_cast<double>(bytes_per_second);
+    const std::chrono::duration<double> took = OpenAll(fence, FromEtcd(fence));
+    ASSERT_EQ(open_.size(), std::size_t{kTenants});
+    EXPECT_LT(took.count(), 1.25 * takes) << takes;
+    for (const auto& [tenant, journal] : open_) EXPECT_EQ(journal.contents.entries.size(), keys);
+  }
+
   void ExpectAll() {
     ASSERT_EQ(open_.size(), std::size_t{kTenants});
     for (const auto& [tenant, journal] : open_) {
@@ -136,32 +150,12 @@ TEST_F(TakeOverTest, ThoseThatAreReadCostNoMoreThanOne) {
 // "Over a link of less than 270 Mbit/s no tenant was ever served: 32 of them asked for 8 MiB each
 // at a time, all of it came too late, and all of them asked again."
 TEST_F(TakeOverTest, MuchIsReadOverASlowLinkInTheTimeThatTheLinkTakes) {
-  constexpr int kKeys = 40;
-  constexpr std::size_t kBytes = 32 << 10;
-  Fill(kKeys, kBytes);
-  const etcd::Fence fence = Elect();
-  constexpr std::size_t kBytesPerSecond = 1 << 20;
-  client_.HaveLink(kBytesPerSecond);
-  const double takes = kTenants * kKeys * kBytes / double{kBytesPerSecond};
-  const std::chrono::duration<double> took = OpenAll(fence, FromEtcd(fence));
-  ASSERT_EQ(open_.size(), std::size_t{kTenants});
-  EXPECT_LT(took.count(), 1.25 * takes) << takes;
-  for (const auto& [tenant, journal] : open_) EXPECT_EQ(journal.contents.entries.size(), kKeys);
+  TakesAsLongAsTheLink(/*keys=*/40, /*bytes=*/32 << 10, /*bytes_per_second=*/1 << 20);
 }
 
 // Where a single page takes longer than it is waited for.
 TEST_F(TakeOverTest, LinkThatIsTooSlowForAPageIsAskedForLess) {
-  constexpr int kKeys = 2;
-  constexpr std::size_t kBytes = 1 << 20;
-  Fill(kKeys, kBytes);
-  const etcd::Fence fence = Elect();
-  constexpr std::size_t kBytesPerSecond = 100'000;
-  client_.HaveLink(kBytesPerSecond);
-  const double takes = kTenants * kKeys * kBytes / double{kBytesPerSecond};
-  const std::chrono::duration<double> took = OpenAll(fence, FromEtcd(fence));
-  ASSERT_EQ(open_.size(), std::size_t{kTenants});
-  EXPECT_LT(took.count(), 1.25 * takes) << takes;
-  for (const auto& [tenant, journal] : open_) EXPECT_EQ(journal.contents.entries.size(), kKeys);
+  TakesAsLongAsTheLink(/*keys=*/2, /*bytes=*/1 << 20, /*bytes_per_second=*/100'000);
 }
 
 // "Etcd stood still for ten seconds. Until the daemon was started again it read a key at a time,

@@ -111,7 +111,18 @@ TEST_P(LostTouchTest, NorDoesOneThatIsKilledLongBeforeTheDeadline) {
 INSTANTIATE_TEST_SUITE_P(, LostTouchTest, testing::Values("cgroup", "none"),
                          [](const auto& info) { return std::string(info.param); });
 
-class LostTouchGroupTest : public GroupTest {};
+class LostTouchGroupTest : public GroupTest {
+ protected:
+  // One that has not started yet.
+  void MakeGroup() {
+    group_ = std::make_unique<WorkerGroup>(
+        io_, WorkerGroupOptions{.use_cgroup = false}, console_,
+        WorkerGroupCallbacks{
+            .on_first_failure =
+                [this](const FailureRecord& failure) { failures_.push_back(failure); },
+            .on_done = [this](const GroupResult& result) { results_.push_back(result); }});
+  }
+};
 
 TEST_F(LostTouchGroupTest, FailureSaysSoAndIsMarked) {
   Start({Sleeper(0), Sleeper(1)});
@@ -123,12 +134,7 @@ TEST_F(LostTouchGroupTest, FailureSaysSoAndIsMarked) {
 }
 
 TEST_F(LostTouchGroupTest, DeadlineThatWasSetBeforeTheStartHolds) {
-  group_ = std::make_unique<WorkerGroup>(
-      io_, WorkerGroupOptions{.use_cgroup = false}, console_,
-      WorkerGroupCallbacks{
-          .on_first_failure =
-              [this](const FailureRecord& failure) { failures_.push_back(failure); },
-          .on_done = [this](const GroupResult& result) { results_.push_back(result); }});
+  MakeGroup();
   group_->SetDeadline(steady_clock::now() + std::chrono::milliseconds(500));
   group_->Start({Sleeper(0)});
   ASSERT_TRUE(RunUntilDone());
@@ -139,12 +145,7 @@ TEST_F(LostTouchGroupTest, DeadlineThatWasSetBeforeTheStartHolds) {
 // "We stopped an agent while it was starting its workers. When it continued a minute later it
 // started the rest of them, and for a moment they ran beside those that had got its ranks."
 TEST_F(LostTouchGroupTest, NobodyIsStartedAfterTheDeadline) {
-  group_ = std::make_unique<WorkerGroup>(
-      io_, WorkerGroupOptions{.use_cgroup = false}, console_,
-      WorkerGroupCallbacks{
-          .on_first_failure =
-              [this](const FailureRecord& failure) { failures_.push_back(failure); },
-          .on_done = [this](const GroupResult& result) { results_.push_back(result); }});
+  MakeGroup();
   group_->SetDeadline(steady_clock::now());
   group_->Start({Sleeper(0), Sleeper(1)});
   EXPECT_TRUE(group_->pids().empty());
