@@ -21,6 +21,11 @@ done
 """
 
 
+def expect(holds: bool, what: str) -> None:
+    if not holds:
+        raise AssertionError(what)
+
+
 def lives(pid: int) -> bool:
     fields = stat_fields(pid)
     return fields is not None and fields[0] not in "ZX"

@@ -4,15 +4,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from processes import children, wait_for
-from running_job import RunningJob, lives
+from running_job import RunningJob, expect, lives
 
 _SALLOC = ["salloc", "--quiet", "--nodes=3"]
 _SRUN = ["srun", "--nodes=3", "--ntasks-per-node=1"]
-
-
-def _expect(holds: bool, what: str) -> None:
-    if not holds:
-        raise AssertionError(what)
 
 
 @contextmanager
@@ -34,13 +29,13 @@ def an_elastic_job_leaves_a_drained_node(cluster) -> None:
         before = job.workers(0)
         with _drained(cluster, "n3", state=state):
             wait_for(lambda: job.starts() == 5, lambda: f"{job.starts()} workers have begun: {job.output()}")
-            _expect(job.saved() == [0, 1, 2], f"not all had their time: {job.saved()}: {job.output()}")
+            expect(job.saved() == [0, 1, 2], f"not all had their time: {job.saved()}: {job.output()}")
             wait_for(lambda: not lives(before[2][1]), "its agent goes on")
-            _expect(all(lives(before[rank][1]) for rank in (0, 1)), job.output())
-            _expect(job.finish() == 0, job.output())
+            expect(all(lives(before[rank][1]) for rank in (0, 1)), job.output())
+            expect(job.finish() == 0, job.output())
             why = "Slurm drains it (bad fan)" if state == "DRAIN" else "Slurm expects it to fail (bad fan)"
-            _expect(f"this node leaves the job, as {why}; the workers have 30 s to stop" in job.output(), job.output())
-            _expect("goes on without this node after " in job.output(), job.output())
+            expect(f"this node leaves the job, as {why}; the workers have 30 s to stop" in job.output(), job.output())
+            expect("goes on without this node after " in job.output(), job.output())
             job.await_nothing_left()
 
 
@@ -53,7 +48,7 @@ def a_node_that_was_left_is_given_back(cluster) -> None:
         [running] = cluster.run("squeue", "--noheader", "--states=R", "--format=%A").stdout.split()
         cluster.run("scontrol", "update", f"JobId={running}", "NodeList=n[1-2]")
         wait_for(lambda: "drained" in cluster.states(), lambda: f"nodes are {cluster.states()}")
-        _expect(job.finish() == 0 and job.starts() == 5, job.output())
+        expect(job.finish() == 0 and job.starts() == 5, job.output())
     job.await_nothing_left()
 
 
@@ -64,8 +59,8 @@ def a_job_that_needs_a_drained_node_says_so_and_stays(cluster) -> None:
         job = RunningJob(cluster, _SALLOC, "--drain-interval=1", *flags)
         with _drained(cluster, node):
             wait_for(lambda: sentence in job.output(), job.output)
-            _expect(job.finish() == 0 and job.starts() == 3, job.output())
-        _expect(job.output().count("although") == 1, f"it was said more than once: {job.output()}")
+            expect(job.finish() == 0 and job.starts() == 3, job.output())
+        expect(job.output().count("although") == 1, f"it was said more than once: {job.output()}")
         job.await_nothing_left()
 
 
@@ -74,7 +69,7 @@ def of_two_drained_nodes_one_stays_where_it_is_needed(cluster) -> None:
     with _drained(cluster, "n2", "n3"):
         sentence = "although Slurm drains it (bad fan): the job needs 2 nodes, and has 2"
         wait_for(lambda: sentence in job.output(), job.output)
-        _expect(job.finish() == 0 and job.starts() == 5, job.output())
+        expect(job.finish() == 0 and job.starts() == 5, job.output())
     job.await_nothing_left()
 
 
@@ -90,11 +85,11 @@ def of_two_nodes_that_hear_it_at_once_one_stays(cluster) -> None:
     with cluster.hangs():
         drains = [cluster.start("scontrol", "update", f"NodeName={node}", "State=DRAIN", "Reason=bad fan") for node in ("n2", "n3")]
         wait_for(lambda: asking() == 3, lambda: f"{asking()} nodes ask: {job.output()}")
-    _expect([drain.wait() for drain in drains] == [0, 0], "they are not drained")
+    expect([drain.wait() for drain in drains] == [0, 0], "they are not drained")
     with _drained(cluster, "n2", "n3"):
         wait_for(lambda: "and has 2" in job.output(), job.output)
-        _expect(job.finish() == 0 and job.starts() == 5, job.output())
-    _expect(job.output().count("goes on without this node after ") == 1, job.output())
+        expect(job.finish() == 0 and job.starts() == 5, job.output())
+    expect(job.output().count("goes on without this node after ") == 1, job.output())
     job.await_nothing_left()
 
 

@@ -6,14 +6,9 @@ import time
 from pathlib import Path
 
 from processes import wait_for
-from running_job import RunningJob, lives
+from running_job import RunningJob, expect, lives
 
 _SALLOC = ["salloc", "--quiet", "--nodes=3"]
-
-
-def _expect(holds: bool, what: str) -> None:
-    if not holds:
-        raise AssertionError(what)
 
 
 def _one_restart_follows(cluster, number: int, cause: str, *flags: str, more: str = "") -> RunningJob:
@@ -21,9 +16,9 @@ def _one_restart_follows(cluster, number: int, cause: str, *flags: str, more: st
     before = job.workers(0)
     os.kill(before[1][0], number)
     job.await_round(1)
-    _expect(not any(lives(worker) for worker, _ in before.values()), "workers of the former round run beside the next")
-    _expect(job.finish() == 0, job.output())
-    _expect(cause in job.output(), job.output())
+    expect(not any(lives(worker) for worker, _ in before.values()), "workers of the former round run beside the next")
+    expect(job.finish() == 0, job.output())
+    expect(cause in job.output(), job.output())
     job.await_nothing_left()
     return job
 
@@ -45,7 +40,7 @@ def f7_what_a_worker_left_behind(cluster) -> None:
     _one_restart_follows(cluster, signal.SIGKILL, "SIGKILL",
                          more=f"test $TORCHELASTIC_RESTART_COUNT != 0 || {{ setsid sleep 1000 & echo $! >> {left}; }}")
     everybody = [int(line) for line in left.read_text().split()]
-    _expect(len(everybody) == 3 and not any(lives(pid) for pid in everybody), f"what workers left behind lives: {everybody}")
+    expect(len(everybody) == 3 and not any(lives(pid) for pid in everybody), f"what workers left behind lives: {everybody}")
 
 
 def f3_a_rank_is_stopped(cluster) -> None:
@@ -53,7 +48,7 @@ def f3_a_rank_is_stopped(cluster) -> None:
     os.kill(job.workers(0)[1][0], signal.SIGSTOP)
     wait_for(lambda: "rank 1" in job.output(), job.output)
     os.kill(job.workers(0)[1][0], signal.SIGCONT)
-    _expect(job.finish() == 0 and job.starts() == 3, job.output())
+    expect(job.finish() == 0 and job.starts() == 3, job.output())
 
 
 def f8_an_agent_is_killed(cluster) -> None:
@@ -61,16 +56,16 @@ def f8_an_agent_is_killed(cluster) -> None:
     worker, agent = job.workers(0)[2]
     os.kill(agent, signal.SIGKILL)
     wait_for(lambda: not lives(worker), "its worker outlives it")
-    _expect(job.exit_code() != 0, job.output())
-    _expect(job.saved() == [0, 1], f"the others did not save: {job.saved()}: {job.output()}")
+    expect(job.exit_code() != 0, job.output())
+    expect(job.saved() == [0, 1], f"the others did not save: {job.saved()}: {job.output()}")
     job.await_nothing_left()
 
 
 def f9_an_agent_is_drained(cluster) -> None:
     job = RunningJob(cluster, _SALLOC, "--rdzv-conf=join_timeout=1")
     os.kill(job.workers(0)[2][1], signal.SIGTERM)
-    _expect(job.exit_code() != 0, job.output())
-    _expect(job.saved() == [0, 1, 2], f"not all workers saved: {job.saved()}: {job.output()}")
+    expect(job.exit_code() != 0, job.output())
+    expect(job.saved() == [0, 1, 2], f"not all workers saved: {job.saved()}: {job.output()}")
     job.await_nothing_left()
 
 
@@ -80,7 +75,7 @@ def f10_an_agent_stands_still_for_less_than_its_lease(cluster) -> None:
     os.kill(agent, signal.SIGSTOP)
     time.sleep(1)
     os.kill(agent, signal.SIGCONT)
-    _expect(job.finish() == 0 and job.starts() == 3, job.output())
+    expect(job.finish() == 0 and job.starts() == 3, job.output())
 
 
 def _the_last_node_comes_back(cluster, leave, come_back) -> None:
@@ -90,7 +85,7 @@ def _the_last_node_comes_back(cluster, leave, come_back) -> None:
     wait_for(lambda: not lives(before[2][0]) and not lives(before[0][0]), lambda: f"its worker goes on: {job.output()}")
     come_back(before[2][1])
     wait_for(lambda: job.starts() == 6, lambda: f"{job.starts()} workers have begun: {job.output()}")
-    _expect(job.finish() == 0, job.output())
+    expect(job.finish() == 0, job.output())
     job.await_nothing_left()
 
 
@@ -132,7 +127,7 @@ def f16_a_host_reboots_in_silence(cluster) -> None:
 
 def _the_host_is_back(cluster, job: RunningJob) -> None:
     cluster.start_slurmd(cluster.hosts[2])
-    _expect(job.exit_code() != 0, job.output())
+    expect(job.exit_code() != 0, job.output())
     job.await_nothing_left()
     cluster.await_idle()
 
@@ -143,8 +138,8 @@ def f4_a_rank_hangs(cluster) -> None:
     job = RunningJob(cluster, _SALLOC, "--max-restarts=1", "--hang-timeout=0.5", "--stack-command=true {pid}",
                      more=f"test $TORCHELASTIC_RESTART_COUNT$RANK != 01 || {beat}")
     job.await_round(1)
-    _expect(job.finish() == 0, job.output())
-    _expect("rank 1 gave no sign of life" in job.output(), job.output())
+    expect(job.finish() == 0, job.output())
+    expect("rank 1 gave no sign of life" in job.output(), job.output())
     job.await_nothing_left()
 
 
@@ -162,7 +157,7 @@ def f6_a_rank_cannot_be_killed(cluster) -> None:
         os.kill(job.workers(0)[0][0], signal.SIGKILL)
         wait_for(lambda: "SIGKILL and is left behind" in job.output(), job.output)
         # Its node takes no part any more, and the job needs it.
-        _expect(job.exit_code() != 0, job.output())
+        expect(job.exit_code() != 0, job.output())
     finally:
         (group / "freezer.state").write_text("THAWED")
         wait_for(lambda: not (group / "cgroup.procs").read_text(), "it lives on")

@@ -7,14 +7,9 @@ from pathlib import Path
 
 from batch_job import BatchJob
 from processes import children, wait_for
-from running_job import RunningJob, lives
+from running_job import RunningJob, expect, lives
 
 _SALLOC = ["salloc", "--quiet", "--nodes=3"]
-
-
-def _expect(holds: bool, what: str) -> None:
-    if not holds:
-        raise AssertionError(what)
 
 
 def _told(job: RunningJob) -> int:
@@ -28,9 +23,9 @@ def a_signal_to_the_typed_command_lets_workers_save(cluster) -> None:
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         job = RunningJob(cluster, _SALLOC, more="trap 'echo >> $folder/told; asked=1' TERM HUP INT")
         os.kill(job.typed(), number)
-        _expect(job.exit_code() == 128 + number, f"{number}: exit code {job.process.returncode}: {job.output()}")
-        _expect(job.saved() == [0, 1, 2], f"{number}: only {job.saved()} saved: {job.output()}")
-        _expect(_told(job) == 3, f"{number}: signalled {_told(job)} times")
+        expect(job.exit_code() == 128 + number, f"{number}: exit code {job.process.returncode}: {job.output()}")
+        expect(job.saved() == [0, 1, 2], f"{number}: only {job.saved()} saved: {job.output()}")
+        expect(_told(job) == 3, f"{number}: signalled {_told(job)} times")
         job.await_nothing_left()
 
 
@@ -39,7 +34,7 @@ def a_second_signal_kills_workers_at_once(cluster) -> None:
     os.kill(job.typed(), signal.SIGINT)
     wait_for(lambda: _told(job) >= 3, lambda: f"signalled {_told(job)} times: {job.output()}")
     os.kill(job.typed(), signal.SIGINT)
-    _expect(job.exit_code() == 130, f"exit code {job.process.returncode}: {job.output()}")
+    expect(job.exit_code() == 130, f"exit code {job.process.returncode}: {job.output()}")
     job.await_nothing_left()
 
 
@@ -52,7 +47,7 @@ def a_third_signal_ends_a_step_whose_nodes_do_not_answer(cluster) -> None:
         # Two that wait at once are one.
         wait_for(lambda: not _is_pending(typed, signal.SIGINT), "it does not take the signal")
         os.kill(typed, signal.SIGINT)
-    _expect(job.exit_code() == 130, f"exit code {job.process.returncode}: {job.output()}")
+    expect(job.exit_code() == 130, f"exit code {job.process.returncode}: {job.output()}")
     job.await_nothing_left()
 
 
@@ -79,7 +74,7 @@ def signals_to_a_batch_script_let_workers_save(cluster) -> None:
         cluster.run("scancel", *how, job.id)
         job.await_saved()
         wait_for(lambda: re.search("JobState=(FAILED|CANCELLED) ", job.show()), job.output)
-        _expect(job.told() == ["0", "1"], f"{how}: ranks told: {job.told()}: {job.output()}")
+        expect(job.told() == ["0", "1"], f"{how}: ranks told: {job.told()}: {job.output()}")
         if how:
             job.expect_exit_code("143:0")
 

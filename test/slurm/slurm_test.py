@@ -16,7 +16,7 @@ sys.path.append(str(Path(__file__).resolve().parent))
 
 import isolation
 from processes import wait_for
-from running_job import RunningJob
+from running_job import RunningJob, expect
 from slurm_drains import DRAINS
 from slurm_ends import ENDS
 from slurm_faults import FAULTS
@@ -27,68 +27,63 @@ _SALLOC = ["salloc", "--quiet", "--nodes=3"]
 _WORKER = "echo rank $RANK of $WORLD_SIZE on $SLURMD_NODENAME, job $TORCHELASTIC_RUN_ID, master $MASTER_ADDR"
 
 
-def _expect(holds: bool, what: str) -> None:
-    if not holds:
-        raise AssertionError(what)
-
-
 def _ranks(output: str) -> list[tuple[int, str]]:
     found = re.findall(r"rank (\d+) of (\d+) on (\w+)", output)
-    _expect(all(int(of) == len(found) for _, of, _ in found), f"not all ranks are there: {output}")
+    expect(all(int(of) == len(found) for _, of, _ in found), f"not all ranks are there: {output}")
     return sorted((int(rank), host) for rank, _, host in found)
 
 
 def srun_needs_no_further_flag(cluster) -> None:
     done = cluster.run("srun", "--nodes=3", "--ntasks-per-node=1", "muster", "run", "--nproc-per-node=2", "--no-python",
                        "sh", "-c", _WORKER, check=False)
-    _expect(done.returncode == 0, f"exit code {done.returncode}: {done.stderr}")
-    _expect(_ranks(done.stdout) == [(0, "n1"), (1, "n1"), (2, "n2"), (3, "n2"), (4, "n3"), (5, "n3")], done.stdout)
-    _expect(re.search(r"job \d+\.0,", done.stdout) is not None, f"the step's name is not the run id: {done.stdout}")
-    _expect("warning" not in done.stderr.lower(), done.stderr)
+    expect(done.returncode == 0, f"exit code {done.returncode}: {done.stderr}")
+    expect(_ranks(done.stdout) == [(0, "n1"), (1, "n1"), (2, "n2"), (3, "n2"), (4, "n3"), (5, "n3")], done.stdout)
+    expect(re.search(r"job \d+\.0,", done.stdout) is not None, f"the step's name is not the run id: {done.stdout}")
+    expect("warning" not in done.stderr.lower(), done.stderr)
 
 
 def the_command_in_readme_runs_as_it_stands(cluster) -> None:
     readme = (Path(__file__).resolve().parent.parent.parent / "README.md").read_text()
     commands = re.findall(r"^    (srun .*)$", readme, re.MULTILINE)
-    _expect(len(commands) == 1, f"{commands}")
+    expect(len(commands) == 1, f"{commands}")
     # In one piece, so that two workers' lines do not mix.
     (cluster.folder / "train.py").write_text(
         "import os\nos.write(1, 'rank {RANK} of {WORLD_SIZE} on {SLURMD_NODENAME}\\n'.format(**os.environ).encode())\n")
     done = cluster.run("sh", "-c", commands[0], check=False)
-    _expect(done.returncode == 0, f"exit code {done.returncode}: {done.stderr}")
-    _expect(_ranks(done.stdout) == [(0, "n1"), (1, "n2")], done.stdout)
+    expect(done.returncode == 0, f"exit code {done.returncode}: {done.stderr}")
+    expect(_ranks(done.stdout) == [(0, "n1"), (1, "n2")], done.stdout)
 
 
 def a_shell_of_salloc_starts_all_hosts(cluster) -> None:
     done = cluster.run("salloc", "--quiet", "--nodes=3", "muster", "run", "--no-python", "sh", "-c", _WORKER, check=False)
-    _expect(done.returncode == 0, f"exit code {done.returncode}: {done.stderr}")
-    _expect(_ranks(done.stdout) == [(0, "n1"), (1, "n2"), (2, "n3")], done.stdout + done.stderr)
+    expect(done.returncode == 0, f"exit code {done.returncode}: {done.stderr}")
+    expect(_ranks(done.stdout) == [(0, "n1"), (1, "n2"), (2, "n3")], done.stdout + done.stderr)
 
 
 def an_allocation_has_one_step_for_all_hosts(cluster) -> None:
     """A user saw a step for each host, and the report of each."""
     job = RunningJob(cluster, _SALLOC)
     steps = cluster.run("squeue", "--steps", "--noheader", "--format=%i %N").stdout.split()
-    _expect(len(steps) == 2 and steps[1] == "n[1-3]", f"steps: {steps}")
+    expect(len(steps) == 2 and steps[1] == "n[1-3]", f"steps: {steps}")
     os.kill(job.workers(0)[1][0], signal.SIGUSR2)
-    _expect(job.exit_code() == 1, job.output())
-    _expect(job.output().count("Root Cause") == 1, f"not one report: {job.output()}")
+    expect(job.exit_code() == 1, job.output())
+    expect(job.output().count("Root Cause") == 1, f"not one report: {job.output()}")
     done = cluster.run(*_SALLOC, "muster", "run", "--no-python", "sh", "-c", "echo here", check=False)
-    _expect(sorted(done.stdout.split()) == [f"[default{rank}]:here" for rank in range(3)], done.stdout + done.stderr)
+    expect(sorted(done.stdout.split()) == [f"[default{rank}]:here" for rank in range(3)], done.stdout + done.stderr)
 
 
 def ctrl_c_in_an_allocation_ends_all_nodes(cluster) -> None:
     job = RunningJob(cluster, _SALLOC)
     job.interrupt()
-    _expect(job.exit_code() == 130, f"exit code {job.process.returncode}: {job.output()}")
+    expect(job.exit_code() == 130, f"exit code {job.process.returncode}: {job.output()}")
     job.await_nothing_left()
 
 
 def a_secret_is_in_nobodys_command_line(cluster) -> None:
     job = RunningJob(cluster, [*_SALLOC, "env", f"HOME={cluster.folder}/nowhere"])
     said = b"".join(Path(f"/proc/{agent}/cmdline").read_bytes() for _, agent in job.workers(0).values())
-    _expect(said.count(b"--token-fd=3") == 3, f"{said}")
-    _expect(job.finish() == 0, job.output())
+    expect(said.count(b"--token-fd=3") == 3, f"{said}")
+    expect(job.finish() == 0, job.output())
 
 
 def a_cancelled_script_without_srun_lets_all_workers_save(cluster) -> None:
@@ -112,8 +107,8 @@ def _script(cluster) -> Path:
 def a_workers_exit_code_is_the_jobs(cluster) -> None:
     for how in (["srun", "--nodes=2", "--ntasks-per-node=1"], ["salloc", "--quiet", "--nodes=2"]):
         done = cluster.run(*how, "muster", "run", "--no-python", "sh", "-c", 'test $RANK != 1 || exit 7', check=False)
-        _expect(done.returncode == 1, f"{how[0]}: exit code {done.returncode}: {done.stderr}")
-        _expect("rank 1 exited with code 7" in done.stderr, f"{how[0]}: the report does not name it: {done.stderr}")
+        expect(done.returncode == 1, f"{how[0]}: exit code {done.returncode}: {done.stderr}")
+        expect("rank 1 exited with code 7" in done.stderr, f"{how[0]}: the report does not name it: {done.stderr}")
 
 
 def two_steps_on_the_same_hosts_do_not_meet(cluster) -> None:
@@ -128,9 +123,9 @@ wait
     jobs = set()
     for i in (1, 2):
         said = (cluster.folder / f"step{i}").read_text()
-        _expect(len(_ranks(said)) == 2, said)
+        expect(len(_ranks(said)) == 2, said)
         jobs |= set(re.findall(r"job ([\d.]+),", said))
-    _expect(len(jobs) == 2, f"steps shared a name: {jobs}")
+    expect(len(jobs) == 2, f"steps shared a name: {jobs}")
 
 
 def workers_can_save_before_the_time_limit(cluster) -> None:
@@ -168,17 +163,17 @@ test "${{SLURM_RESTART_COUNT:-0}}" != 0 || {{ scontrol requeue $SLURM_JOB_ID; sl
 
     wait_for(ran_again, lambda: out.read_text())
     names = set(re.findall(r"job ([\w.-]+),", out.read_text()))
-    _expect(names == {f"{job}.0", f"{job}.0-r1"}, f"{names}")
+    expect(names == {f"{job}.0", f"{job}.0-r1"}, f"{names}")
 
 
 def sbatch_runs_what_it_was_given(cluster) -> None:
     out = cluster.folder / "queued"
     command = ["muster", "sbatch", "--nodes=2", f"--output={out}", "--wait", "--", "--no-python", "sh", "-c", _WORKER]
     done = cluster.run(*command, check=False)
-    _expect(done.returncode == 0, f"exit code {done.returncode}: {done.stderr}")
-    _expect(_ranks(out.read_text()) == [(0, "n1"), (1, "n2")], out.read_text())
+    expect(done.returncode == 0, f"exit code {done.returncode}: {done.stderr}")
+    expect(_ranks(out.read_text()) == [(0, "n1"), (1, "n2")], out.read_text())
     printed = cluster.run(*command[:2], "--dry-run", *command[2:]).stdout
-    _expect(printed.startswith("#!/bin/sh\n#SBATCH --nodes=2\n"), printed)
+    expect(printed.startswith("#!/bin/sh\n#SBATCH --nodes=2\n"), printed)
 
 
 CASES: list[Callable] = [
