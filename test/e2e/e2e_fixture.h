@@ -63,6 +63,11 @@ class E2eTest : public testing::Test {
   // ps`.
   std::vector<std::string> Environment() const;
 
+  // Shell commands that wait until such a file is there.
+  std::string Until(const std::string& file) const {
+    return "while ! test -e " + Path(file) + "; do sleep 0.02; done";
+  }
+
   // No process has the mark any more.
   void ExpectNothingLeft() const;
 

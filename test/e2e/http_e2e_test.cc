@@ -35,6 +35,10 @@ class HttpTest : public E2eTest {
     daemon_.emplace(flags);
     ASSERT_TRUE(daemon_->WaitForErr("listening on")) << daemon_->err();
   }
+  void StopDaemon() {
+    daemon_->Signal(SIGTERM);
+    EXPECT_EQ(daemon_->Wait(), 0) << daemon_->err();
+  }
   std::string Get(const std::string& token, const std::string& path) const {
     Command get({"python3", "-c", kGet, token, "http://" + http_.endpoint() + path});
     get.Wait();
@@ -50,6 +54,11 @@ class HttpTest : public E2eTest {
     while (!out.empty() && out.back() == '\n') out.pop_back();
     return out;
   }
+  // Writes one, and returns the one that only reads metrics.
+  static std::string NewToken(const std::string& file) {
+    EXPECT_TRUE(Succeeds({MusterPath(), "token", "new", file}));
+    return Out({MusterPath(), "token", "metrics", file});
+  }
 
   HeldPort port_, http_;
   std::optional<Command> daemon_;
@@ -57,16 +66,14 @@ class HttpTest : public E2eTest {
 
 TEST_F(HttpTest, JobThatFailsRestartsAndEndsIsShownWithItsCause) {
   const std::string file = Path("token");
-  ASSERT_TRUE(Succeeds({MusterPath(), "token", "new", file}));
-  const std::string token = Out({MusterPath(), "token", "metrics", file});
+  const std::string token = NewToken(file);
   StartDaemon({"--token-file=" + file, "--state-dir=" + Path("state")});
   EXPECT_THAT(Get("", "/api/v1/jobs"), HasSubstr("401 "));
   EXPECT_EQ(Get(token, "/api/v1/jobs"), "[]\n");
   Command agent = StartAgent(
       {"--rdzv-endpoint=" + port_.endpoint(), "--token-file=" + file, "--nnodes=1",
        "--rdzv-id=job7", "--rdzv-conf=is_host=0", "--max-restarts=1", "--nproc-per-node=2"},
-      "[ $RANK$TORCHELASTIC_RESTART_COUNT = 10 ] && exit 3; while ! test -e " + Path("end") +
-          "; do sleep 0.02; done");
+      "[ $RANK$TORCHELASTIC_RESTART_COUNT = 10 ] && exit 3; " + Until("end"));
   ASSERT_TRUE(Shows(token, "/metrics", "muster_recovery_seconds_count 1\n")) << agent.err();
   const std::string metrics = Get(token, "/metrics");
   EXPECT_THAT(metrics, HasSubstr("muster_rounds_over_total{cause=\"worker_failed\"} 1\n"));
@@ -92,8 +99,7 @@ TEST_F(HttpTest, JobThatFailsRestartsAndEndsIsShownWithItsCause) {
   EXPECT_TRUE(Shows(token, "/api/v1/jobs", "[]"));
   EXPECT_THAT(Get(token, "/metrics"),
               HasSubstr("muster_jobs_ended_total{outcome=\"succeeded\"} 1\n"));
-  daemon_->Signal(SIGTERM);
-  EXPECT_EQ(daemon_->Wait(), 0) << daemon_->err();
+  StopDaemon();
 }
 
 TEST_F(HttpTest, TenantIsShownHisOwnJobs) {
@@ -114,19 +120,17 @@ TEST_F(HttpTest, TenantIsShownHisOwnJobs) {
   EXPECT_THAT(Get(bob, "/api/v1/jobs/hers"), HasSubstr("404 "));
   agent.Signal(SIGTERM);
   agent.Wait();
-  daemon_->Signal(SIGTERM);
-  EXPECT_EQ(daemon_->Wait(), 0) << daemon_->err();
+  StopDaemon();
 }
 
 // "I have no musterd, and want to look at the job that I have just typed."
 TEST_F(HttpTest, NodeThatHostsTheRendezvousShowsTheJob) {
   const std::string file = Path("token");
-  ASSERT_TRUE(Succeeds({MusterPath(), "token", "new", file}));
-  const std::string token = Out({MusterPath(), "token", "metrics", file});
+  const std::string token = NewToken(file);
   const auto node = [&](std::vector<std::string> flags) {
     flags.insert(flags.begin(),
                  {"--log-level=info", "--token-file=" + file, "--http=" + http_.endpoint()});
-    return StartAgent(flags, "while ! test -e " + Path("end") + "; do sleep 0.02; done");
+    return StartAgent(flags, Until("end"));
   };
   Command first = node({"--nnodes=2", "--rdzv-endpoint=" + port_.endpoint(), "--rdzv-id=mine"});
   ASSERT_TRUE(first.WaitForErr("showing the job at http://" + http_.endpoint())) << first.err();
@@ -142,11 +146,10 @@ TEST_F(HttpTest, NodeThatHostsTheRendezvousShowsTheJob) {
 
 TEST_F(HttpTest, StandaloneRunIsShownToItsOwnUser) {
   const std::string file = Path("token");
-  ASSERT_TRUE(Succeeds({MusterPath(), "token", "new", file}));
-  const std::string token = Out({MusterPath(), "token", "metrics", file});
+  const std::string token = NewToken(file);
   Command run = StartAgent(
       {"--standalone", "--nproc-per-node=2", "--token-file=" + file, "--http=" + http_.endpoint()},
-      "while ! test -e " + Path("end") + "; do sleep 0.02; done");
+      Until("end"));
   EXPECT_TRUE(Shows(token, "/api/v1/jobs", "\"state\": \"running\""));
   EXPECT_THAT(Get("", "/api/v1/jobs"), HasSubstr("401 "));
   Write("end", "");
@@ -179,8 +182,7 @@ TEST_F(HttpTest, OutputThatALogDidNotTakeIsCounted) {
   }));
   agent.Signal(SIGTERM);
   agent.Wait();
-  daemon_->Signal(SIGTERM);
-  EXPECT_EQ(daemon_->Wait(), 0) << daemon_->err();
+  StopDaemon();
 }
 
 TEST_F(HttpTest, TokenIsNotSentOverANetwork) {

@@ -24,10 +24,6 @@ class LogsTest : public E2eTest {
   }
   Command StartLogs(Words more = {}) const { return Command(LogsArgv(std::move(more))); }
 
-  std::string WaitsFor(const std::string& file) const {
-    return "while ! test -e " + Path(file) + "; do sleep 0.02; done";
-  }
-
   // Its peak memory in KiB.
   static long PeakOf(pid_t pid) {
     std::ifstream status("/proc/" + std::to_string(pid) + "/status");
@@ -51,9 +47,9 @@ TEST_F(LogsTest, FollowerGoesOnWhenTheDaemonIsBack) {
   const std::string lines = "line() { echo $RANK: $1; }; ";
   // Line 3 is printed while there is no daemon, whose death also cuts a line in two.
   const std::string script = lines + "line 1; printf \"$RANK: beg\"; touch " + Path("up") +
-                             "$RANK; " + WaitsFor("go1") + "; echo un; line 3; touch " +
-                             Path("said") + "$RANK; " + WaitsFor("go2") + "; line 4; " +
-                             WaitsFor("go3") + "; test $TORCHELASTIC_RESTART_COUNT = 1";
+                             "$RANK; " + Until("go1") + "; echo un; line 3; touch " + Path("said") +
+                             "$RANK; " + Until("go2") + "; line 4; " + Until("go3") +
+                             "; test $TORCHELASTIC_RESTART_COUNT = 1";
   const Words flags = {"--nnodes=2",
                        "--rdzv-id=job",
                        "--rdzv-endpoint=" + port.endpoint(),
@@ -108,7 +104,7 @@ TEST_F(LogsTest, FollowerGoesOnWhenTheDaemonIsBack) {
 TEST_F(LogsTest, FollowerIsToldThatTheDaemonNoLongerKnowsTheJob) {
   Command node = StartAgent({"--nnodes=1", "--rdzv-id=job", "--rdzv-endpoint=" + daemon_.endpoint,
                              "--redirects=3", "--log-dir=" + Path("a")},
-                            "echo begun; " + WaitsFor("end"));
+                            "echo begun; " + Until("end"));
   ASSERT_TRUE(daemon_.process.WaitForErr("started 1 worker")) << node.err();
   Command logs = StartLogs({"-f"});
   ASSERT_TRUE(logs.WaitForOut("begun\n")) << logs.err();
@@ -130,15 +126,15 @@ TEST_F(LogsTest, FollowerIsToldThatTheDaemonNoLongerKnowsTheJob) {
 TEST_F(LogsTest, ReaderWhoDoesNotReadHoldsUpNeitherWorkerNorDaemonAndMissesNothing) {
   Command node = StartAgent({"--nnodes=1", "--rdzv-id=job", "--rdzv-endpoint=" + daemon_.endpoint,
                              "--redirects=3", "--log-dir=" + Path("a")},
-                            "touch " + Path("running") + "; " + WaitsFor("go") +
+                            "touch " + Path("running") + "; " + Until("go") +
                                 "; yes 0123456789abcdef | head -c 100000000; touch " +
-                                Path("written") + "; " + WaitsFor("end"));
+                                Path("written") + "; " + Until("end"));
   // Before that, the reader would learn that there is no such job.
   ASSERT_TRUE(WaitUntil([this] { return std::filesystem::exists(Path("running")); }));
   std::string logs;
   for (const std::string& word : LogsArgv({"-f", "--rank=0"})) logs += word + " ";
   Command reader({"sh", "-c",
-                  "while ! " + logs + "| { " + WaitsFor("read") +
+                  "while ! " + logs + "| { " + Until("read") +
                       "; head -c 100000000 | cksum; touch " + Path("got") +
                       "; cat; }; do sleep 0.1; done"});
   const long before = PeakOf(daemon_.process.pid());

@@ -79,8 +79,7 @@ class StandbyTest : public E2eTest {
   }
 
   std::string WaitsFor(const std::string& file) const {
-    return "echo rank $RANK restart $TORCHELASTIC_RESTART_COUNT; while ! test -e " + Path(file) +
-           "; do sleep 0.02; done";
+    return "echo rank $RANK restart $TORCHELASTIC_RESTART_COUNT; " + Until(file);
   }
 
   // Of those that wait for "end".

@@ -34,9 +34,6 @@ class StatusWatchTest : public E2eTest {
         more);
     return StartAgent(flags, script);
   }
-  std::string Until(const std::string& file) const {
-    return "while ! test -e " + Path(file) + "; do sleep 0.02; done";
-  }
 };
 
 TEST_F(StatusWatchTest, JobIsFollowedThroughARestartToItsEnd) {

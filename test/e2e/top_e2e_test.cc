@@ -45,8 +45,14 @@ class TopTest : public E2eTest {
                more);
     return StartAgent(flags, script);
   }
-  std::string Until(const std::string& file) const {
-    return "while ! test -e " + Path(file) + "; do sleep 0.02; done";
+  // One that waits for the file "end".
+  void EndJob(Command& agent) const {
+    Write("end", "");
+    EXPECT_EQ(agent.Wait(), 0) << agent.err();
+  }
+  static void Quit(Tmux& terminal) {
+    terminal.Press("q");
+    EXPECT_TRUE(terminal.Shows("ready>")) << terminal.Text();
   }
   // Its pid; -1 if there is none.
   pid_t TopProcess() const {
@@ -86,11 +92,9 @@ TEST_F(TopTest, JobFailsRestartsAndEndsWhileOneLooks) {
   ASSERT_TRUE(terminal.Shows("RANK          rank 2")) << terminal.Text();
   terminal.Press("Escape");
   ASSERT_TRUE(terminal.Shows("[ROUNDS]")) << terminal.Text();
-  Write("end", "");
-  EXPECT_EQ(agent.Wait(), 0) << agent.err();
+  EndJob(agent);
   ASSERT_TRUE(terminal.Shows("job7  succeeded  round 1")) << terminal.Text();
-  terminal.Press("q");
-  EXPECT_TRUE(terminal.Shows("ready>")) << terminal.Text();
+  Quit(terminal);
 }
 
 // "The grid says that rank 1 has failed, and to see what it printed I need another terminal."
@@ -138,8 +142,7 @@ TEST_F(TopTest, WhatARankPrintsIsReadBesideTheGridAndThroughARestart) {
   terminal.Press("Escape");
   terminal.Press("o");
   ASSERT_TRUE(terminal.Shows("[ROUNDS]")) << terminal.Text();
-  terminal.Press("q");
-  EXPECT_TRUE(terminal.Shows("ready>")) << terminal.Text();
+  Quit(terminal);
 }
 
 // "I had scrolled to the traceback, the daemon was updated, and the pane started over."
@@ -176,8 +179,7 @@ TEST_F(TopTest, OutputGoesOnWhereItWasWhenTheDaemonIsBack) {
   Write("end", "");
   ASSERT_TRUE(terminal.Shows("   seen to the end\n")) << terminal.Text();
   EXPECT_EQ(agent.Wait(), 0) << agent.err();
-  terminal.Press("q");
-  EXPECT_TRUE(terminal.Shows("ready>")) << terminal.Text();
+  Quit(terminal);
 }
 
 TEST_F(TopTest, HowFarRanksHaveComeIsShownWhereTheirWorkersTell) {
@@ -199,10 +201,8 @@ TEST_F(TopTest, HowFarRanksHaveComeIsShownWhereTheirWorkersTell) {
   terminal.Press("Tab");
   ASSERT_TRUE(terminal.Shows("> 1     " + host + "  1213  0.25")) << terminal.Text();
   EXPECT_THAT(terminal.Text(), HasSubstr("  STEP  LOSS  STRAGGLER"));
-  Write("end", "");
-  EXPECT_EQ(agent.Wait(), 0) << agent.err();
-  terminal.Press("q");
-  EXPECT_TRUE(terminal.Shows("ready>")) << terminal.Text();
+  EndJob(agent);
+  Quit(terminal);
 }
 
 // A terminal left without echo, or on the alternate screen, is unusable.
@@ -258,11 +258,9 @@ TEST_F(TopTest, DaemonDiesAndComesBackWhileOneLooks) {
   daemon_->Signal(SIGCONT);
   ASSERT_TRUE(terminal.Shows("live")) << terminal.Text();
   ASSERT_TRUE(terminal.Shows("job7  running")) << terminal.Text();
-  Write("end", "");
-  EXPECT_EQ(agent.Wait(), 0) << agent.err();
+  EndJob(agent);
   ASSERT_TRUE(terminal.Shows("job7  succeeded")) << terminal.Text();
-  terminal.Press("q");
-  EXPECT_TRUE(terminal.Shows("ready>")) << terminal.Text();
+  Quit(terminal);
 }
 
 TEST_F(TopTest, TerminalThatChangesItsSizeIsDrawnAnew) {
@@ -280,10 +278,8 @@ TEST_F(TopTest, TerminalThatChangesItsSizeIsDrawnAnew) {
   ASSERT_TRUE(terminal.Shows("too small: 40 x 12")) << terminal.Text();
   terminal.Resize(80, 24);
   ASSERT_TRUE(terminal.Shows("rrrr")) << terminal.Text();
-  terminal.Press("q");
-  ASSERT_TRUE(terminal.Shows("ready>")) << terminal.Text();
-  Write("end", "");
-  EXPECT_EQ(agent.Wait(), 0) << agent.err();
+  Quit(terminal);
+  EndJob(agent);
 }
 
 TEST_F(TopTest, ColoursAreThereWhereTheTerminalHasThem) {
@@ -301,8 +297,7 @@ TEST_F(TopTest, ColoursAreThereWhereTheTerminalHasThem) {
   EXPECT_FALSE(colours());
   terminal.Press("q");
   ASSERT_TRUE(terminal.Hides("rrrr"));
-  Write("end", "");
-  EXPECT_EQ(agent.Wait(), 0) << agent.err();
+  EndJob(agent);
 }
 
 TEST_F(TopTest, WhereItCannotDrawItSaysSo) {
