@@ -96,6 +96,11 @@ class TunnelTest : public ::testing::Test {
     ASSERT_TRUE(client_->Serve(own->front().release()).ok());
   }
 
+  void Open() {
+    Serve();
+    Connect();
+  }
+
   Line Worker() {
     tcp::socket socket(io_);
     socket.connect({boost::asio::ip::address_v4::loopback(), workers_port_});
@@ -156,8 +161,7 @@ class TunnelTest : public ::testing::Test {
 };
 
 TEST_F(TunnelTest, WorkersTalkToTheStoreAndBackAndEndInGoodOrder) {
-  Serve();
-  Connect();
+  Open();
   Line worker = Worker();
   worker.Send("set");
   std::optional<Line> store = AtStore();
@@ -177,8 +181,7 @@ TEST_F(TunnelTest, WorkersTalkToTheStoreAndBackAndEndInGoodOrder) {
 }
 
 TEST_F(TunnelTest, StoreEndsItsSideFirst) {
-  Serve();
-  Connect();
+  Open();
   Line worker = Worker();
   std::optional<Line> store = AtStore();
   store->EndSending();
@@ -191,8 +194,7 @@ TEST_F(TunnelTest, StoreEndsItsSideFirst) {
 }
 
 TEST_F(TunnelTest, ResetAtOneEndIsAResetAtTheOther) {
-  Serve();
-  Connect();
+  Open();
   Line killed = Worker();
   std::optional<Line> its = AtStore();
   killed.Send("x");
@@ -210,8 +212,7 @@ TEST_F(TunnelTest, ResetAtOneEndIsAResetAtTheOther) {
 }
 
 TEST_F(TunnelTest, WorkerThatDoesNotReadHoldsUpTheStoreAndNobodyElse) {
-  Serve();
-  Connect();
+  Open();
   Line slow = Worker();
   std::optional<Line> its = AtStore();
   // More than the kernels and gRPC keep between them.
@@ -244,8 +245,7 @@ TEST_F(TunnelTest, WorkerThatDoesNotReadHoldsUpTheStoreAndNobodyElse) {
 }
 
 TEST_F(TunnelTest, StoreThatDoesNotReadHoldsUpTheWorker) {
-  Serve();
-  Connect();
+  Open();
   Line worker = Worker();
   std::optional<Line> store = AtStore();
   const std::string block(1 << 20, 'v');
@@ -269,8 +269,7 @@ TEST_F(TunnelTest, StoreThatDoesNotReadHoldsUpTheWorker) {
 }
 
 TEST_F(TunnelTest, HundredsOfWorkersShareOneConnection) {
-  Serve();
-  Connect();
+  Open();
   constexpr int kWorkers = 300;
   std::vector<Line> workers, stores;
   for (int i = 0; i < kWorkers; ++i) workers.push_back(Worker());
@@ -303,8 +302,7 @@ TEST_F(TunnelTest, WorkerThatComesBeforeTheRoundHasBegunAtTheStoreWaits) {
 }
 
 TEST_F(TunnelTest, AllConnectionsEndWithTheirRound) {
-  Serve();
-  Connect();
+  Open();
   Line worker = Worker();
   std::optional<Line> store = AtStore();
   server_->EndRound();
@@ -329,8 +327,7 @@ TEST_F(TunnelTest, AllConnectionsEndWithTheirRound) {
 }
 
 TEST_F(TunnelTest, EitherAgentEndsAndNothingOfItsTunnelIsLeft) {
-  Serve();
-  Connect();
+  Open();
   Line worker = Worker();
   std::optional<Line> store = AtStore();
   client_.reset();
@@ -347,8 +344,7 @@ TEST_F(TunnelTest, EitherAgentEndsAndNothingOfItsTunnelIsLeft) {
 }
 
 TEST_F(TunnelTest, ItMayStopWhileItStops) {
-  Serve();
-  Connect();
+  Open();
   Line worker = Worker();
   std::optional<Line> store = AtStore();
   int stopped = 0;
