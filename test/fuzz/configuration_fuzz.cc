@@ -22,10 +22,6 @@
 namespace muster {
 namespace {
 
-void Check(bool holds) {
-  if (!holds) std::abort();
-}
-
 bool IsVariable(absl::string_view word) {
   const std::size_t equals = word.find('=');
   if (equals == absl::string_view::npos || equals == 0) return false;

@@ -22,10 +22,6 @@ namespace {
 constexpr TcpStoreDecodeLimits kDecodeLimits = {
     .key_bytes = 16, .value_bytes = 32, .keys_per_request = 8, .request_bytes = 256};
 
-void Check(bool holds) {
-  if (!holds) std::abort();
-}
-
 void CheckDeathNotice(std::string_view text) {
   const auto session = ParseDeathNotice(text.substr(0, kMaxDeathNotice));
   if (!session) return;

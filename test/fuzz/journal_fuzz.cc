@@ -30,10 +30,6 @@
 namespace muster::rendezvous {
 namespace {
 
-void Check(bool holds) {
-  if (!holds) std::abort();
-}
-
 std::string ReadFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};

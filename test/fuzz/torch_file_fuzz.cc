@@ -28,10 +28,6 @@ namespace {
 // Small, so that short inputs reach them.
 constexpr PickleLimits kLimits = {.objects = 2000, .string_bytes = 4000, .depth = 20};
 
-void Check(bool holds) {
-  if (!holds) std::abort();
-}
-
 void CheckTensors(const StoredValue& value, const std::vector<Storage>& storages) {
   if (const StoredTensor* tensor = value.tensor()) {
     Check(tensor->storage < storages.size() && tensor->sizes.size() == tensor->strides.size());
