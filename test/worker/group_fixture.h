@@ -117,6 +117,10 @@ class GroupTest : public testing::Test {
   bool RunUntilDone() {
     return test::RunUntil(io_, [this] { return !results_.empty(); });
   }
+  [[nodiscard]] bool RunToEnd(std::vector<WorkerSpec> specs, StopLadder ladder = {}) {
+    Start(std::move(specs), ladder);
+    return RunUntilDone();
+  }
   bool RunUntilOut(const std::string& text) {
     return test::RunUntil(io_, [&] { return out_.text().find(text) != std::string::npos; });
   }
@@ -160,6 +164,15 @@ class GroupTest : public testing::Test {
   // Called on a failure, if set.
   std::function<void()> on_failure_;
   std::unique_ptr<WorkerGroup> group_;
+};
+
+// One whose console is read.
+class ReadGroupTest : public GroupTest {
+ protected:
+  ReadGroupTest() {
+    out_.Read();
+    err_.Read();
+  }
 };
 
 }  // namespace muster::worker

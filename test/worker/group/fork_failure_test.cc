@@ -18,14 +18,12 @@ const char kAdvice[] =
     "the control group's pids.max)";
 
 // Moves this test's process into a group of its own while a test runs.
-class ForkFailureTest : public GroupTest {
+class ForkFailureTest : public ReadGroupTest {
  protected:
   void SetUp() override {
 #if defined(__SANITIZE_THREAD__)
     GTEST_SKIP() << "ThreadSanitizer's own thread counts among the processes that are allowed here";
 #endif
-    out_.Read();
-    err_.Read();
     own_ = FindOwnCgroup("pids");
     if (own_.has_value()) group_path_ = own_->directory + "/muster_" + std::to_string(::getpid());
     if (!own_.has_value() || ::mkdir(group_path_.c_str(), 0755) != 0) {

@@ -19,12 +19,8 @@ constexpr std::chrono::milliseconds kBriefly(50);
 
 // A dead process that cannot be reaped, like one that hangs in the kernel: an attached debugger
 // holds it.
-class HeldWorkerTest : public GroupTest {
+class HeldWorkerTest : public ReadGroupTest {
  protected:
-  HeldWorkerTest() {
-    out_.Read();
-    err_.Read();
-  }
   ~HeldWorkerTest() override { EndDebugger(); }
 
   // False if the system does not permit it.

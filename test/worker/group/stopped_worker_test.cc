@@ -12,13 +12,8 @@
 namespace muster::worker {
 namespace {
 
-class StoppedWorkerTest : public GroupTest {
+class StoppedWorkerTest : public ReadGroupTest {
  protected:
-  StoppedWorkerTest() {
-    out_.Read();
-    err_.Read();
-  }
-
   void StartWatched(std::vector<WorkerSpec> specs) {
     WorkerGroupCallbacks callbacks;
     callbacks.on_started = [this] { news_.push_back("all started"); };

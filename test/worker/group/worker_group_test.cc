@@ -19,17 +19,10 @@ using testing::HasSubstr;
 constexpr milliseconds kNever = std::chrono::hours(1);
 constexpr milliseconds kShort(50);
 
-class WorkerGroupTest : public GroupTest {
- protected:
-  WorkerGroupTest() {
-    out_.Read();
-    err_.Read();
-  }
-};
+class WorkerGroupTest : public ReadGroupTest {};
 
 TEST_F(WorkerGroupTest, AllWorkersSucceed) {
-  Start({Sh(0, "exit 0"), Sh(1, "exit 0")});
-  ASSERT_TRUE(RunUntilDone());
+  ASSERT_TRUE(RunToEnd({Sh(0, "exit 0"), Sh(1, "exit 0")}));
   EXPECT_EQ(results_[0].end, GroupEnd::kSucceeded);
   EXPECT_FALSE(results_[0].failure.has_value());
   ASSERT_EQ(results_[0].exits.size(), 2u);
@@ -63,16 +56,14 @@ TEST_F(WorkerGroupTest, DirectoryIsThereForTheWorkerAndGoesWhenNothingIsInIt) {
 TEST_F(WorkerGroupTest, DirectoryOfAWorkerThatFailedStays) {
   WorkerSpec failing = Sh(0, "exit 3");
   failing.directory = dir_.Path("0");
-  Start({failing});
-  ASSERT_TRUE(RunUntilDone());
+  ASSERT_TRUE(RunToEnd({failing}));
   EXPECT_TRUE(std::filesystem::is_directory(failing.directory));
 }
 
 TEST_F(WorkerGroupTest, DirectoryThatCannotBeMadeIsNamedWithTheCause) {
   WorkerSpec spec = Sh(0, "exit 0");
   spec.directory = dir_.Path("no/such");
-  Start({spec});
-  ASSERT_TRUE(RunUntilDone());
+  ASSERT_TRUE(RunToEnd({spec}));
   ASSERT_EQ(failures_.size(), 1u);
   EXPECT_THAT(failures_[0].what, HasSubstr("cannot create log directory " + spec.directory +
                                            ": No such file or directory"));
@@ -101,8 +92,7 @@ TEST_F(WorkerGroupTest, GroupDiesWhenOneRankExitsWithACode) {
 }
 
 TEST_F(WorkerGroupTest, GroupDiesWhenOneRankIsKilled) {
-  Start({Sh(0, "kill -SEGV $$"), Sleeper(1)});
-  ASSERT_TRUE(RunUntilDone());
+  ASSERT_TRUE(RunToEnd({Sh(0, "kill -SEGV $$"), Sleeper(1)}));
   ASSERT_EQ(failures_.size(), 1u);
   EXPECT_EQ(failures_[0].status.signal, SIGSEGV);
   EXPECT_TRUE(failures_[0].what.starts_with("was killed by SIGSEGV")) << failures_[0].what;
@@ -110,8 +100,7 @@ TEST_F(WorkerGroupTest, GroupDiesWhenOneRankIsKilled) {
 }
 
 TEST_F(WorkerGroupTest, OnlyTheFirstOfManyFailuresIsTold) {
-  Start({Sh(0, "exit 1"), Sh(1, "exit 2"), Sh(2, "exit 3")});
-  ASSERT_TRUE(RunUntilDone());
+  ASSERT_TRUE(RunToEnd({Sh(0, "exit 1"), Sh(1, "exit 2"), Sh(2, "exit 3")}));
   EXPECT_EQ(failures_.size(), 1u);
   EXPECT_EQ(results_.size(), 1u);
 }
@@ -130,8 +119,7 @@ TEST_F(WorkerGroupTest, FailureInWhichAllAreLikelyToEndIsToldWhenAllHave) {
 
 TEST_F(WorkerGroupTest, FailureInWhichOnlyOneEndsIsToldAllTheSame) {
   may_be_end_of_all_ = [](const ExitStatus& status) { return status.exit_code == 2; };
-  Start({Sh(0, "exit 2"), Sleeper(1)});
-  ASSERT_TRUE(RunUntilDone());
+  ASSERT_TRUE(RunToEnd({Sh(0, "exit 2"), Sleeper(1)}));
   ASSERT_EQ(failures_.size(), 1u);
   EXPECT_EQ(failures_[0].rank, 0);
   EXPECT_FALSE(failures_[0].alike);
@@ -178,8 +166,7 @@ TEST_F(WorkerGroupTest, SuspendedGroupCanBeStopped) {
 TEST_F(WorkerGroupTest, WorkerThatDoesNotExistEndsThoseBeforeIt) {
   WorkerSpec missing = Sh(1, "");
   missing.argv = {"./train"};
-  Start({Sleeper(0), missing, Sleeper(2)});
-  ASSERT_TRUE(RunUntilDone());
+  ASSERT_TRUE(RunToEnd({Sleeper(0), missing, Sleeper(2)}));
   ASSERT_EQ(failures_.size(), 1u);
   EXPECT_EQ(failures_[0].rank, 1);
   EXPECT_EQ(failures_[0].pid, 0);
@@ -192,8 +179,7 @@ TEST_F(WorkerGroupTest, WorkerThatDoesNotExistEndsThoseBeforeIt) {
 TEST_F(WorkerGroupTest, OnlyWorkerIsNotExecutable) {
   WorkerSpec data = Sh(0, "");
   data.argv = {dir_.Write("data.txt", "1 2 3\n")};
-  Start({data});
-  ASSERT_TRUE(RunUntilDone());
+  ASSERT_TRUE(RunToEnd({data}));
   EXPECT_EQ(failures_.at(0).status.exit_code, kExitNotExecutable);
   EXPECT_EQ(failures_[0].what,
             "could not be started: " + data.argv[0] + ": Permission denied (not executable)");
@@ -203,8 +189,7 @@ TEST_F(WorkerGroupTest, OnlyWorkerIsNotExecutable) {
 TEST_F(WorkerGroupTest, LogFileThatCannotBeOpenedIsAFailureToStart) {
   WorkerSpec spec = Sh(0, "exit 0");
   spec.stdout_spec = {.file = dir_.Write("file", "") + "/stdout.log"};
-  Start({spec});
-  ASSERT_TRUE(RunUntilDone());
+  ASSERT_TRUE(RunToEnd({spec}));
   EXPECT_EQ(failures_.at(0).what,
             "could not be started: open log file " + spec.stdout_spec.file + ": Not a directory");
 }
@@ -274,8 +259,7 @@ TEST_F(WorkerGroupTest, StopNowKillsAtOnce) {
 
 TEST_F(WorkerGroupTest, FailureMayBeAnsweredWithAnotherLadder) {
   on_failure_ = [this] { group_->Stop(StopLadder::Now()); };
-  Start({Sleeper(0), Sh(1, "exit 3")});
-  ASSERT_TRUE(RunUntilDone());
+  ASSERT_TRUE(RunToEnd({Sleeper(0), Sh(1, "exit 3")}));
   EXPECT_EQ(results_[0].end, GroupEnd::kFailed);
   EXPECT_EQ(results_[0].exits[0].status->signal, SIGKILL);
 }

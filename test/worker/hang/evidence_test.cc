@@ -21,13 +21,8 @@ namespace {
 
 using absl::StrContains;
 
-class EvidenceTest : public GroupTest {
+class EvidenceTest : public ReadGroupTest {
  protected:
-  EvidenceTest() {
-    out_.Read();
-    err_.Read();
-  }
-
   static StackCommand Command(const std::string& text) { return *StackCommand::Parse(text); }
 
   // Of the group's ranks, in order.

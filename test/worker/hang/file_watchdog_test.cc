@@ -20,14 +20,9 @@ namespace {
 
 using Clock = std::chrono::system_clock;
 
-class FileWatchdogTest : public GroupTest {
+class FileWatchdogTest : public ReadGroupTest {
  protected:
   using Expired = std::tuple<pid_t, std::string, int>;
-
-  FileWatchdogTest() {
-    out_.Read();
-    err_.Read();
-  }
 
   void Open() {
     auto watchdog = FileWatchdog::Open(
@@ -209,8 +204,7 @@ TEST_F(FileWatchdogTest, WorkerThatHangsIsKilledAndTheReportSaysWhy) {
   Open();
   WorkerSpec hanging = Sh(1, "");
   hanging.argv = {"python3", "-c", kClient, path_};
-  Start({Sleeper(0), hanging});
-  ASSERT_TRUE(RunUntilDone());
+  ASSERT_TRUE(RunToEnd({Sleeper(0), hanging}));
   EXPECT_EQ(failures_.at(0).rank, 1);
   EXPECT_EQ(failures_[0].status.signal, SIGKILL);
   EXPECT_EQ(failures_[0].what,

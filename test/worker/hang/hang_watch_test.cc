@@ -13,6 +13,13 @@ class HangWatchTest : public testing::Test {
  protected:
   static HangWatch::Time At(milliseconds time) { return HangWatch::Time(seconds(1000) + time); }
 
+  // A watch with a timeout of 10 s, from now on.
+  static HangWatch WatchFor10S(const std::vector<int>& ranks, bool output_counts = false) {
+    HangWatch watch({.timeout = seconds(10), .output_counts = output_counts});
+    watch.Start(ranks, At(seconds(0)));
+    return watch;
+  }
+
   // The suspects: "1, 0", "nobody", or "not yet".
   static std::string Suspects(const HangWatch& watch) {
     const auto suspects = watch.Suspects();
@@ -38,8 +45,7 @@ class HangWatchTest : public testing::Test {
 };
 
 TEST_F(HangWatchTest, ARankThatStopsBeatingIsToldOnce) {
-  HangWatch watch({.timeout = seconds(10)});
-  watch.Start({0, 1}, At(seconds(0)));
+  HangWatch watch = WatchFor10S({0, 1});
   EXPECT_EQ(watch.NextDeadline(), std::nullopt) << "nobody has beaten yet";
   watch.OnBeat(0, 1, At(seconds(1)));
   watch.OnBeat(1, 1, At(seconds(2)));
@@ -59,8 +65,7 @@ TEST_F(HangWatchTest, ARankThatStopsBeatingIsToldOnce) {
 
 // "After fg my ranks were taken to hang, and one was killed."
 TEST_F(HangWatchTest, TimeInWhichTheRunWasSuspendedCountsForNobody) {
-  HangWatch watch({.timeout = seconds(10)});
-  watch.Start({0, 1}, At(seconds(0)));
+  HangWatch watch = WatchFor10S({0, 1});
   watch.OnBeat(0, 1, At(seconds(1)));
   watch.OnBeat(1, 1, At(seconds(2)));
   watch.StartAfresh(At(seconds(500)));
@@ -73,8 +78,7 @@ TEST_F(HangWatchTest, TimeInWhichTheRunWasSuspendedCountsForNobody) {
 // The hanging rank's last beat came 2 ms after those of the others, which were late first, and one
 // of them was killed.
 TEST_F(HangWatchTest, RanksThatFellSilentAtTheSameTimeAreJudgedTogether) {
-  HangWatch watch({.timeout = seconds(10)});
-  watch.Start({0, 1, 2, 3}, At(seconds(0)));
+  HangWatch watch = WatchFor10S({0, 1, 2, 3});
   EXPECT_EQ(Suspects(watch), "nobody");
   watch.OnBeat(2, 1, At(milliseconds(1000)));
   watch.OnBeat(0, 1, At(milliseconds(1001)));
@@ -91,8 +95,7 @@ TEST_F(HangWatchTest, RanksThatFellSilentAtTheSameTimeAreJudgedTogether) {
 }
 
 TEST_F(HangWatchTest, WhoGoesOnIsNotToBlame) {
-  HangWatch watch({.timeout = seconds(10)});
-  watch.Start({0, 1, 2}, At(seconds(0)));
+  HangWatch watch = WatchFor10S({0, 1, 2});
   for (const int rank : {0, 1, 2}) watch.OnBeat(rank, 1, At(milliseconds(1000 + rank)));
   Overdue(watch, milliseconds(11'001));
   watch.OnBeat(2, 2, At(milliseconds(11'001)));
@@ -104,8 +107,7 @@ TEST_F(HangWatchTest, WhoGoesOnIsNotToBlame) {
 }
 
 TEST_F(HangWatchTest, AHaltAfterAHangLeavesItsSuspects) {
-  HangWatch watch({.timeout = seconds(10)});
-  watch.Start({0, 1}, At(seconds(0)));
+  HangWatch watch = WatchFor10S({0, 1});
   watch.OnBeat(0, 1, At(milliseconds(1000)));
   watch.OnBeat(1, 1, At(milliseconds(1500)));
   EXPECT_EQ(Overdue(watch, seconds(11)), "0 after 10000 at step 1");
@@ -116,8 +118,7 @@ TEST_F(HangWatchTest, AHaltAfterAHangLeavesItsSuspects) {
 // The node with the hanging rank was told to stop just before that rank was late, as a rank of
 // another node was late first; it left no evidence.
 TEST_F(HangWatchTest, WhoIsLateInAMomentTakesPartInTheHang) {
-  HangWatch watch({.timeout = seconds(10)});
-  watch.Start({0, 1, 2}, At(seconds(0)));
+  HangWatch watch = WatchFor10S({0, 1, 2});
   watch.OnBeat(0, 1, At(milliseconds(1000)));
   watch.OnBeat(1, 1, At(milliseconds(1500)));
   EXPECT_TRUE(watch.NearlyOverdue(At(milliseconds(9'999))).empty());
@@ -130,8 +131,7 @@ TEST_F(HangWatchTest, WhoIsLateInAMomentTakesPartInTheHang) {
 }
 
 TEST_F(HangWatchTest, ANewSilenceIsToldAgain) {
-  HangWatch watch({.timeout = seconds(10)});
-  watch.Start({0}, At(seconds(0)));
+  HangWatch watch = WatchFor10S({0});
   watch.OnBeat(0, std::nullopt, At(seconds(1)));
   EXPECT_EQ(Overdue(watch, seconds(11)), "0 after 10000");
   watch.OnBeat(0, std::nullopt, At(seconds(20)));
@@ -153,14 +153,12 @@ TEST_F(HangWatchTest, TheFirstBeatHasATimeOfItsOwn) {
 }
 
 TEST_F(HangWatchTest, AProgramThatNeverBeatsIsLeftAlone) {
-  HangWatch watch({.timeout = seconds(10)});
-  watch.Start({0}, At(seconds(0)));
+  HangWatch watch = WatchFor10S({0});
   EXPECT_EQ(Overdue(watch, seconds(100'000)), "");
 }
 
 TEST_F(HangWatchTest, OutputCountsWhereItIsAskedFor) {
-  HangWatch watch({.timeout = seconds(10), .output_counts = true});
-  watch.Start({0}, At(seconds(0)));
+  HangWatch watch = WatchFor10S({0}, /*output_counts=*/true);
   watch.OnOutput(0, At(seconds(5)));
   watch.OnBeat(0, 3, At(seconds(7)));
   watch.OnOutput(0, At(seconds(6)));
@@ -171,23 +169,20 @@ TEST_F(HangWatchTest, OutputCountsWhereItIsAskedFor) {
 }
 
 TEST_F(HangWatchTest, OutputDoesNotCountWhereItIsNot) {
-  HangWatch watch({.timeout = seconds(10)});
-  watch.Start({0}, At(seconds(0)));
+  HangWatch watch = WatchFor10S({0});
   watch.OnBeat(0, std::nullopt, At(seconds(1)));
   watch.OnOutput(0, At(seconds(9)));
   EXPECT_EQ(Overdue(watch, seconds(11)), "0 after 10000");
 }
 
 TEST_F(HangWatchTest, OutputIsNoBeat) {
-  HangWatch watch({.timeout = seconds(10), .output_counts = true});
-  watch.Start({0}, At(seconds(0)));
+  HangWatch watch = WatchFor10S({0}, /*output_counts=*/true);
   watch.OnOutput(0, At(seconds(1)));
   EXPECT_FALSE(watch.had_beat(0));
 }
 
 TEST_F(HangWatchTest, WhoHasExitedIsNotLate) {
-  HangWatch watch({.timeout = seconds(10)});
-  watch.Start({0}, At(seconds(0)));
+  HangWatch watch = WatchFor10S({0});
   watch.OnBeat(0, std::nullopt, At(seconds(1)));
   watch.OnExited(0);
   EXPECT_EQ(watch.NextDeadline(), std::nullopt);
@@ -196,16 +191,14 @@ TEST_F(HangWatchTest, WhoHasExitedIsNotLate) {
 }
 
 TEST_F(HangWatchTest, BeatsOfRanksElsewhereCountForNothing) {
-  HangWatch watch({.timeout = seconds(10)});
-  watch.Start({4, 5}, At(seconds(0)));
+  HangWatch watch = WatchFor10S({4, 5});
   watch.OnBeat(0, std::nullopt, At(seconds(1)));
   EXPECT_EQ(watch.NextDeadline(), std::nullopt);
   EXPECT_FALSE(watch.had_beat(0));
 }
 
 TEST_F(HangWatchTest, ARoundKnowsNothingOfTheOneBefore) {
-  HangWatch watch({.timeout = seconds(10)});
-  watch.Start({0}, At(seconds(0)));
+  HangWatch watch = WatchFor10S({0});
   watch.OnBeat(0, 9, At(seconds(1)));
   watch.Start({0}, At(seconds(5)));
   EXPECT_EQ(watch.NextDeadline(), std::nullopt);
@@ -213,8 +206,7 @@ TEST_F(HangWatchTest, ARoundKnowsNothingOfTheOneBefore) {
 }
 
 TEST_F(HangWatchTest, AHaltOfThisProcessIsNobodysSilence) {
-  HangWatch watch({.timeout = seconds(10)});
-  watch.Start({0, 1}, At(seconds(0)));
+  HangWatch watch = WatchFor10S({0, 1});
   watch.OnBeat(0, 1, At(seconds(1)));
   watch.OnBeat(1, 1, At(seconds(2)));
   // The machine was suspended.
@@ -225,8 +217,7 @@ TEST_F(HangWatchTest, AHaltOfThisProcessIsNobodysSilence) {
 }
 
 TEST_F(HangWatchTest, ALoopThatIsALittleLateIsNoHalt) {
-  HangWatch watch({.timeout = seconds(10)});
-  watch.Start({0}, At(seconds(0)));
+  HangWatch watch = WatchFor10S({0});
   watch.OnBeat(0, std::nullopt, At(seconds(1)));
   EXPECT_EQ(Overdue(watch, milliseconds(11'250)), "0 after 10250");
 }

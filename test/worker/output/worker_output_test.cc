@@ -17,7 +17,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-class WorkerOutputTest : public GroupTest {};
+class WorkerOutputTest : public ReadGroupTest {};
+class UnreadOutputTest : public GroupTest {};
 
 std::vector<std::string> LinesOf(const std::string& text) {
   std::vector<std::string> lines;
@@ -27,7 +28,6 @@ std::vector<std::string> LinesOf(const std::string& text) {
 }
 
 TEST_F(WorkerOutputTest, WithoutWishesTheWorkerWritesToTheConsoleItself) {
-  out_.Read();
   struct stat ours;
   ASSERT_EQ(::fstat(out_.write_fd(), &ours), 0);
   WorkerSpec spec = Sh(0, "");
@@ -38,25 +38,20 @@ TEST_F(WorkerOutputTest, WithoutWishesTheWorkerWritesToTheConsoleItself) {
 }
 
 TEST_F(WorkerOutputTest, RedirectedOutputGoesToItsFileOnly) {
-  out_.Read();
   WorkerSpec spec = Sh(0, "echo out; echo err >&2");
   spec.stdout_spec = {.file = dir_.Path("0/stdout.log"), .to_console = false};
   spec.stderr_spec = {.file = dir_.Path("0/stderr.log"), .to_console = false};
-  Start({spec});
-  ASSERT_TRUE(RunUntilDone());
+  ASSERT_TRUE(RunToEnd({spec}));
   EXPECT_EQ(ReadAll(spec.stdout_spec.file), "out\n");
   EXPECT_EQ(ReadAll(spec.stderr_spec.file), "err\n");
   EXPECT_EQ(out_.text() + err_.text(), "");
 }
 
 TEST_F(WorkerOutputTest, TeeGoesToFileAndConsoleAndOnlyTheConsoleHasPrefixes) {
-  out_.Read();
-  err_.Read();
   WorkerSpec spec = Sh(0, "echo one; echo two; echo oops >&2");
   spec.stdout_spec = {.file = dir_.Path("stdout.log"), .prefix = "[default0]:"};
   spec.stderr_spec = {.file = dir_.Path("stderr.log"), .prefix = "[default0]:"};
-  Start({spec});
-  ASSERT_TRUE(RunUntilDone());
+  ASSERT_TRUE(RunToEnd({spec}));
   EXPECT_TRUE(RunUntilOut("[default0]:one\n[default0]:two\n"));
   EXPECT_TRUE(test::RunUntil(io_, [&] { return err_.text() == "[default0]:oops\n"; }));
   EXPECT_EQ(ReadAll(spec.stdout_spec.file), "one\ntwo\n");
@@ -64,17 +59,13 @@ TEST_F(WorkerOutputTest, TeeGoesToFileAndConsoleAndOnlyTheConsoleHasPrefixes) {
 }
 
 TEST_F(WorkerOutputTest, UnwantedOutputIsNotShown) {
-  out_.Read();
   WorkerSpec spec = Sh(0, "where=$(readlink /proc/$$/fd/1); echo $where >&2");
   spec.stdout_spec = {.to_console = false};
-  err_.Read();
-  Start({spec});
-  ASSERT_TRUE(RunUntilDone());
+  ASSERT_TRUE(RunToEnd({spec}));
   EXPECT_TRUE(test::RunUntil(io_, [&] { return err_.text() == "/dev/null\n"; }));
 }
 
 TEST_F(WorkerOutputTest, LinesOfSeveralWorkersNeverMix) {
-  out_.Read();
   // Each line in three writes; rank 2 writes to the console directly.
   const std::string script =
       "i=0; while [ $i -lt 300 ]; do printf '%s-' $RANK; printf '%s-' $i; echo end; "
@@ -95,7 +86,6 @@ TEST_F(WorkerOutputTest, LinesOfSeveralWorkersNeverMix) {
 }
 
 TEST_F(WorkerOutputTest, WithoutAPrefixBytesPassAtOnce) {
-  out_.Read();
   WorkerSpec spec = Sh(0, "printf 'no newline yet'; sleep 10000");
   spec.stdout_spec.keep_tail = true;
   Start({spec});
@@ -104,17 +94,14 @@ TEST_F(WorkerOutputTest, WithoutAPrefixBytesPassAtOnce) {
 }
 
 TEST_F(WorkerOutputTest, UnterminatedLastLineIsShownAtTheEnd) {
-  out_.Read();
   WorkerSpec spec = Sh(0, "printf 'last words'");
   spec.stdout_spec.prefix = "[0]:";
-  Start({spec});
-  ASSERT_TRUE(RunUntilDone());
+  ASSERT_TRUE(RunToEnd({spec}));
   EXPECT_TRUE(RunUntilOut("[0]:last words\n"));
 }
 
 // "(Pdb) is shown only after I have typed the answer, so the run looks hung."
 TEST_F(WorkerOutputTest, PromptIsShownThoughItsLineHasNoEnd) {
-  out_.Read();
   const std::string go = dir_.Path("go");
   WorkerSpec spec =
       Sh(0, "printf 'one\\n(Pdb) '; until [ -e " + go + " ]; do sleep 0.02; done; echo over");
@@ -129,7 +116,6 @@ TEST_F(WorkerOutputTest, PromptIsShownThoughItsLineHasNoEnd) {
 }
 
 TEST_F(WorkerOutputTest, PromptThatAnotherWorkerInterruptsIsShownAgain) {
-  out_.Read();
   const std::string go = dir_.Path("go");
   const std::string end = dir_.Path("end");
   WorkerSpec asks = Sh(0, "printf '(Pdb) '; until [ -e " + end + " ]; do sleep 0.02; done; echo x");
@@ -163,7 +149,6 @@ TEST_F(WorkerOutputTest, RankAtAPromptThatIsNotShownIsNamedOnce) {
 }
 
 TEST_F(WorkerOutputTest, VeryLongLineArrivesWholeWithOnePrefix) {
-  out_.Read();
   WorkerSpec spec = Sh(0, "head -c 300000 /dev/zero | tr '\\0' x; echo");
   spec.stdout_spec.prefix = "[0]:";
   Start({spec});
@@ -172,11 +157,9 @@ TEST_F(WorkerOutputTest, VeryLongLineArrivesWholeWithOnePrefix) {
 }
 
 TEST_F(WorkerOutputTest, ReportShowsTheLastLinesOfStderr) {
-  err_.Read();
   WorkerSpec spec = Sh(0, "seq 5000 >&2; exit 3");
   spec.stderr_spec.keep_tail = true;
-  Start({spec});
-  ASSERT_TRUE(RunUntilDone());
+  ASSERT_TRUE(RunToEnd({spec}));
   const std::string& tail = failures_.at(0).stderr_tail;
   EXPECT_LE(tail.size(), kMaxTail);
   EXPECT_TRUE(tail.ends_with("\n4999\n5000\n"));
@@ -186,20 +169,17 @@ TEST_F(WorkerOutputTest, ReportShowsTheLastLinesOfStderr) {
 TEST_F(WorkerOutputTest, ReportShowsTheEndOfARedirectedStderrFromThisRunOnly) {
   WorkerSpec spec = Sh(0, "echo new >&2; exit 3");
   spec.stderr_spec = {.file = dir_.Write("stderr.log", "old\n"), .to_console = false};
-  Start({spec});
-  ASSERT_TRUE(RunUntilDone());
+  ASSERT_TRUE(RunToEnd({spec}));
   EXPECT_EQ(failures_.at(0).stderr_tail, "new\n");
   EXPECT_EQ(failures_[0].log_path, spec.stderr_spec.file);
 }
 
 TEST_F(WorkerOutputTest, FullDiskUnderALogFileStopsNobody) {
-  out_.Read();
   WorkerSpec first = Sh(0, "echo one; echo two; echo three");
   WorkerSpec second = Sh(1, "echo four");
   first.stdout_spec = {.file = "/dev/full", .prefix = "[0]:"};
   second.stdout_spec = {.file = "/dev/full", .to_console = false};
-  Start({first, second});
-  ASSERT_TRUE(RunUntilDone());
+  ASSERT_TRUE(RunToEnd({first, second}));
   EXPECT_EQ(results_[0].end, GroupEnd::kSucceeded);
   EXPECT_EQ(results_[0].log_bytes_dropped, 19u);
   EXPECT_TRUE(RunUntilOut("[0]:three\n")) << "the console still gets it";
@@ -218,14 +198,12 @@ TEST_F(WorkerOutputTest, WorkerWhoseOutputIsRedirectedNeverSeesTheFullDisk) {
   WorkerSpec spec = Sh(0, "");
   spec.argv = {"python3", "-c", "print('x' * 100000, flush=True)"};
   spec.stdout_spec = {.file = "/dev/full", .to_console = false};
-  Start({spec});
-  ASSERT_TRUE(RunUntilDone());
+  ASSERT_TRUE(RunToEnd({spec}));
   EXPECT_EQ(results_[0].end, GroupEnd::kSucceeded);
   EXPECT_EQ(results_[0].log_bytes_dropped, 100001u);
 }
 
 TEST_F(WorkerOutputTest, PrefixMayHoldThePid) {
-  out_.Read();
   WorkerSpec spec = Sh(0, "echo $$");
   spec.stdout_spec.prefix = "${pid}=";
   Start({spec});
@@ -234,7 +212,6 @@ TEST_F(WorkerOutputTest, PrefixMayHoldThePid) {
 }
 
 TEST_F(WorkerOutputTest, PrefixMayHoldTheTimeAtWhichALineEnded) {
-  out_.Read();
   WorkerSpec spec = Sh(0, "echo hello");
   spec.stdout_spec.prefix = "${time}|";
   Start({spec});
@@ -244,7 +221,6 @@ TEST_F(WorkerOutputTest, PrefixMayHoldTheTimeAtWhichALineEnded) {
 }
 
 TEST_F(WorkerOutputTest, LinesThatMatchAFilterAreCopiedIntoOneFileForAll) {
-  out_.Read();
   std::vector<WorkerSpec> specs;
   for (int rank = 0; rank < 4; ++rank) {
     WorkerSpec spec = Sh(rank,
@@ -276,14 +252,13 @@ TEST_F(WorkerOutputTest, ClosedConsoleStopsNobody) {
   out_.CloseReadEnd();
   WorkerSpec spec = Sh(0, "seq 100000");
   spec.stdout_spec = {.file = dir_.Path("stdout.log"), .prefix = "[0]:"};
-  Start({spec});
-  ASSERT_TRUE(RunUntilDone());
+  ASSERT_TRUE(RunToEnd({spec}));
   EXPECT_EQ(results_[0].end, GroupEnd::kSucceeded);
   EXPECT_TRUE(ReadAll(spec.stdout_spec.file).ends_with("\n99999\n100000\n"));
   EXPECT_EQ(warnings_, std::vector<std::string>{"write stdout: Broken pipe; output is being lost"});
 }
 
-TEST_F(WorkerOutputTest, ConsoleThatNobodyReadsMakesTheWorkerWaitAndLosesNothing) {
+TEST_F(UnreadOutputTest, ConsoleThatNobodyReadsMakesTheWorkerWaitAndLosesNothing) {
   constexpr std::size_t kTotal = 8 * 1024 * 1024;
   WorkerSpec spec = Sh(0, "head -c " + std::to_string(kTotal) + " /dev/zero");
   spec.stdout_spec.keep_tail = true;
@@ -301,7 +276,7 @@ TEST_F(WorkerOutputTest, ConsoleThatNobodyReadsMakesTheWorkerWaitAndLosesNothing
   EXPECT_EQ(out_.text().size(), kTotal);
 }
 
-TEST_F(WorkerOutputTest, GroupEndsThoughNobodyReadsTheConsole) {
+TEST_F(UnreadOutputTest, GroupEndsThoughNobodyReadsTheConsole) {
   WorkerSpec chatty = Sh(0, "while :; do echo chatter; done");
   chatty.stdout_spec.prefix = "[0]:";
   Start({chatty, Sleeper(1)});
@@ -313,7 +288,6 @@ TEST_F(WorkerOutputTest, GroupEndsThoughNobodyReadsTheConsole) {
 
 // "The last lines of my checkpoint were lost, as the shell around my python had exited already."
 TEST_F(WorkerOutputTest, WhatAWorkerHasLeftBehindCanStillWrite) {
-  out_.Read();
   const std::string go = dir_.Path("go");
   WorkerSpec spec = Sh(0, "setsid sh -c 'while [ ! -e " + go +
                               " ]; do sleep 0.01; done; echo late words' & printf 'last words'");

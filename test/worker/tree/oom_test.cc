@@ -76,11 +76,9 @@ TEST_F(OomTest, WithoutAGroupNothingIsExplained) {
 
 // A memory group (v1) for this test process, and so for its workers: 256 MiB, more than the test
 // itself needs.
-class OomGroupTest : public GroupTest {
+class OomGroupTest : public ReadGroupTest {
  protected:
   OomGroupTest() : own_(FindOwnCgroup("memory")) {
-    out_.Read();
-    err_.Read();
     if (!own_.has_value()) return;
     limited_ = own_->directory + "/muster-oom-test-" + std::to_string(::getpid());
     if (::mkdir(limited_.c_str(), 0755) != 0) return;
@@ -111,8 +109,7 @@ TEST_F(OomGroupTest, WorkerThatEatsTooMuchIsToldApart) {
   if (!ready_) GTEST_SKIP() << "no memory cgroup (v1) of our own here";
   WorkerSpec hungry = Sh(1, "");
   hungry.argv = {"python3", "-c", kEat};
-  Start({Sleeper(0), hungry});
-  ASSERT_TRUE(RunUntilDone());
+  ASSERT_TRUE(RunToEnd({Sleeper(0), hungry}));
   const FailureRecord& failure = failures_.at(0);
   EXPECT_EQ(failure.rank, 1);
   EXPECT_EQ(failure.status.signal, SIGKILL);

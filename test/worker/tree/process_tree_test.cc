@@ -22,13 +22,8 @@ using std::chrono::milliseconds;
 constexpr milliseconds kNever = std::chrono::hours(1);
 constexpr milliseconds kShort(50);
 
-class ProcessTreeTest : public GroupTest {
+class ProcessTreeTest : public ReadGroupTest {
  protected:
-  ProcessTreeTest() {
-    out_.Read();
-    err_.Read();
-  }
-
   // A shell command that starts `script` as a daemon: its parents are gone and it has a session of
   // its own.
   static std::string Daemon(const std::string& script) {
@@ -251,8 +246,7 @@ TEST_F(ProcessTreeTest, WhatIsKeptIsNamedAndOutlivesTheGroup) {
 // What a failed worker left behind may be the cause of the failure.
 TEST_F(ProcessTreeTest, NothingIsKeptAfterAFailure) {
   leftovers_ = LeftoverPolicy::kKeep;
-  Start({Sh(0, "sleep 10000 & exit 3")});
-  ASSERT_TRUE(RunUntilDone());
+  ASSERT_TRUE(RunToEnd({Sh(0, "sleep 10000 & exit 3")}));
   EXPECT_EQ(CountProcesses(), 0u);
 }
 

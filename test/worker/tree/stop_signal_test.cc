@@ -73,11 +73,9 @@ struct Wrapper {
   bool dies_of_notice = false;
 };
 
-class StopSignalTest : public GroupTest {
+class StopSignalTest : public ReadGroupTest {
  protected:
   StopSignalTest() {
-    out_.Read();
-    err_.Read();
     dir_.Write("train.py", kTraining);
     const std::string p = absl::StrCat(kPython, " train.py");
     for (const std::string shell : {"sh", "bash"}) {
