@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "base/cli/command.h"
-#include "rendezvous/client/daemon_query.h"
+#include "rendezvous/client/daemon_channel.h"
 #include "rendezvous/identity/token_source.h"
 #include "rendezvous/net/endpoint.h"
 

@@ -19,7 +19,7 @@
 #include "launcher/cli/command_run.h"
 #include "launcher/cli/rendezvous_args.h"
 #include "launcher/views/status_view.h"
-#include "rendezvous/client/daemon_query.h"
+#include "rendezvous/client/daemon_channel.h"
 #include "rendezvous/client/job_watch.h"
 #include "rendezvous/pages/job_view.h"
 

@@ -9,7 +9,7 @@
 
 #include "base/unique_fd.h"
 #include "launcher/doctor/report.h"
-#include "rendezvous/client/daemon_query.h"
+#include "rendezvous/client/daemon_channel.h"
 
 namespace muster::launcher {
 

@@ -5,7 +5,7 @@
 
 #include "absl/status/status.h"
 
-#include "rendezvous/client/daemon_query.h"
+#include "rendezvous/client/daemon_channel.h"
 
 namespace muster::launcher {
 

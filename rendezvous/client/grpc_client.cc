@@ -1,4 +1,4 @@
-#include "rendezvous/client/grpc_client.h"
+#include "rendezvous/client/rendezvous_client.h"
 
 #include <functional>
 #include <optional>

@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 
 #include "base/async/timer.h"
-#include "rendezvous/client/daemon_query.h"
+#include "rendezvous/client/daemon_channel.h"
 #include "rendezvous/core/values/snapshot.h"
 
 namespace grpc {

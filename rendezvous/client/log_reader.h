@@ -13,7 +13,7 @@
 #include "absl/status/status.h"
 
 #include "base/async/timer.h"
-#include "rendezvous/client/daemon_query.h"
+#include "rendezvous/client/daemon_channel.h"
 #include "rendezvous/core/values/log_request.h"
 
 namespace muster::rendezvous {

@@ -1,12 +1,14 @@
 // What an agent can say to its rendezvous, wherever that is.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 
+#include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 
 #include "absl/status/status.h"
@@ -15,6 +17,8 @@
 #include "rendezvous/core/values/messages.h"
 #include "rendezvous/core/values/progress.h"
 #include "rendezvous/core/values/types.h"
+#include "rendezvous/net/credentials.h"
+#include "rendezvous/net/endpoint.h"
 
 namespace muster::rendezvous {
 
@@ -115,5 +119,27 @@ inline Duration FailedAgo(const RendezvousClient::Listener& listener, const Work
   const std::optional<TimePoint> failed = listener.FailedAt();
   return outcome.succeeded || !failed ? Duration::zero() : now - *failed;
 }
+
+// The client of an agent whose daemon is reached over the network.
+
+struct GrpcClientOptions {
+  Endpoint endpoint;
+  Credentials credentials = Credentials::Plaintext();
+  // How long to keep trying until the daemon first answers.
+  std::chrono::milliseconds connect_timeout = std::chrono::seconds(60);
+  // How long to keep trying to come back when the connection has broken.
+  std::chrono::milliseconds reconnect_timeout = std::chrono::minutes(10);
+  // Nothing in this network refuses connections in the place of the daemon's machine.
+  bool trust_refusals = false;
+};
+
+// The stream, the timer and the probes of an AgentSession (agent_session.h), which decides
+// everything: one gRPC stream after another, the first opened by the first Join.
+//
+// `io` and `listener` must outlive it. Destroying it without Leave cuts the stream: the daemon
+// takes the node for lost when it does not come back.
+std::unique_ptr<RendezvousClient> MakeGrpcClient(boost::asio::io_context& io,
+                                                 GrpcClientOptions options,
+                                                 RendezvousClient::Listener& listener);
 
 }  // namespace muster::rendezvous

@@ -4,7 +4,7 @@
 #include <utility>
 #include <variant>
 
-#include "rendezvous/client/grpc_client.h"
+#include "rendezvous/client/rendezvous_client.h"
 
 namespace muster::linearizability {
 

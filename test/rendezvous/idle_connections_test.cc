@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 #include <boost/asio/write.hpp>
 
-#include "rendezvous/client/grpc_client.h"
+#include "rendezvous/client/rendezvous_client.h"
 #include "rendezvous/net/process_descriptors.h"
 #include "test/rendezvous/support/join_request.h"
 #include "test/rendezvous/support/recording_listener.h"

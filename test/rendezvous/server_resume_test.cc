@@ -17,7 +17,7 @@
 #include <boost/asio/write.hpp>
 
 #include "absl/strings/str_cat.h"
-#include "rendezvous/client/grpc_client.h"
+#include "rendezvous/client/rendezvous_client.h"
 #include "rendezvous/identity/token.h"
 #include "test/rendezvous/support/fake_journal.h"
 #include "test/rendezvous/support/join_request.h"

@@ -8,7 +8,7 @@
 #include <CLI/CLI.hpp>
 #include <boost/asio/io_context.hpp>
 
-#include "rendezvous/client/grpc_client.h"
+#include "rendezvous/client/rendezvous_client.h"
 #include "test/bench/daemon/percentile.h"
 #include "test/bench/daemon/process_costs.h"
 #include "test/bench/rendezvous/daemon_at.h"

@@ -14,7 +14,7 @@
 #include <boost/asio/io_context.hpp>
 
 #include "absl/strings/str_cat.h"
-#include "rendezvous/client/grpc_client.h"
+#include "rendezvous/client/rendezvous_client.h"
 #include "test/bench/daemon/percentile.h"
 #include "test/bench/daemon/process_costs.h"
 #include "test/bench/rendezvous/daemon_at.h"

@@ -20,7 +20,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/store.grpc.pb.h"
-#include "rendezvous/client/grpc_client.h"
+#include "rendezvous/client/rendezvous_client.h"
 #include "test/bench/daemon/etcd_kv.grpc.pb.h"
 #include "test/bench/rendezvous/gathering.h"
 #include "test/bench/rendezvous/loop.h"

@@ -6,7 +6,7 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
-#include "rendezvous/client/lease_keeper.h"
+#include "rendezvous/client/agent_session.h"
 
 namespace muster::rendezvous::bench {
 namespace {

@@ -9,8 +9,8 @@
 #include <CLI/CLI.hpp>
 #include <boost/asio/io_context.hpp>
 
-#include "rendezvous/client/grpc_client.h"
 #include "rendezvous/client/in_process_client.h"
+#include "rendezvous/client/rendezvous_client.h"
 #include "rendezvous/server/server.h"
 #include "test/bench/rendezvous/daemon_at.h"
 #include "test/bench/rendezvous/gathering.h"

@@ -14,8 +14,8 @@
 #include <boost/asio/write.hpp>
 
 #include "absl/strings/str_cat.h"
-#include "rendezvous/client/grpc_client.h"
 #include "rendezvous/client/in_process_client.h"
+#include "rendezvous/client/rendezvous_client.h"
 #include "rendezvous/server/server.h"
 #include "test/rendezvous/support/join_request.h"
 #include "test/rendezvous/support/recording_listener.h"

@@ -1,7 +1,7 @@
 // The client without a proper daemon: nothing listens, another program listens, silence,
 // misbehaviour, and a keeper that answers for a dead daemon. attendance_test covers the client's
 // decisions.
-#include "rendezvous/client/grpc_client.h"
+#include "rendezvous/client/rendezvous_client.h"
 
 #include <atomic>
 #include <deque>

@@ -1,5 +1,5 @@
 // Questions to a daemon that may be in several places, with a daemon whose answers are scripted.
-#include "rendezvous/client/daemon_query.h"
+#include "rendezvous/client/daemon_channel.h"
 
 #include <chrono>
 #include <deque>

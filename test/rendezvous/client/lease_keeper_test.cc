@@ -1,4 +1,4 @@
-#include "rendezvous/client/lease_keeper.h"
+#include "rendezvous/client/agent_session.h"
 
 #include <gtest/gtest.h>
 

@@ -12,7 +12,7 @@
 
 #include <boost/asio/io_context.hpp>
 
-#include "rendezvous/client/grpc_client.h"
+#include "rendezvous/client/rendezvous_client.h"
 #include "rendezvous/server/server.h"
 #include "test/rendezvous/support/join_request.h"
 #include "test/rendezvous/support/recording_listener.h"

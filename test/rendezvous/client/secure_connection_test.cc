@@ -17,8 +17,8 @@
 #include <boost/asio/write.hpp>
 
 #include "absl/time/clock.h"
-#include "rendezvous/client/daemon_query.h"
-#include "rendezvous/client/grpc_client.h"
+#include "rendezvous/client/daemon_channel.h"
+#include "rendezvous/client/rendezvous_client.h"
 #include "rendezvous/server/server.h"
 #include "test/rendezvous/support/join_request.h"
 #include "test/rendezvous/support/recording_listener.h"

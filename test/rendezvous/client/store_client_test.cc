@@ -12,7 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
-#include "rendezvous/client/daemon_query.h"
+#include "rendezvous/client/daemon_channel.h"
 #include "rendezvous/server/server.h"
 #include "test/rendezvous/support/join_request.h"
 #include "test/support/run_until.h"

@@ -17,10 +17,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "rendezvous/client/daemon_channel.h"
-#include "rendezvous/client/daemon_query.h"
-#include "rendezvous/client/grpc_client.h"
 #include "rendezvous/client/job_watch.h"
 #include "rendezvous/client/log_reader.h"
+#include "rendezvous/client/rendezvous_client.h"
 #include "rendezvous/client/store_client.h"
 #include "rendezvous/fronts/permissions.h"
 #include "rendezvous/identity/token.h"
