@@ -17,7 +17,7 @@
 #include "rendezvous/net/endpoint.h"
 #include "rendezvous/net/listening_socket.h"
 #include "rendezvous/net/peer.h"
-#include "rendezvous/wire/tunnel_round.h"
+#include "rendezvous/wire/worker_wire.h"
 
 namespace grpc {
 class Status;

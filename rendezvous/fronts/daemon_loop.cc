@@ -13,7 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rendezvous/core/values/phrases.h"
-#include "rendezvous/wire/record_wire.h"
+#include "rendezvous/wire/wire.h"
 
 namespace muster::rendezvous {
 namespace {

@@ -12,7 +12,7 @@
 #include "absl/status/status.h"
 
 #include "rendezvous/net/credentials.h"
-#include "rendezvous/wire/tunnel_round.h"
+#include "rendezvous/wire/worker_wire.h"
 
 namespace muster::rendezvous {
 

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "rendezvous/core/values/record.h"
-#include "rendezvous/wire/record_wire.h"
+#include "rendezvous/wire/wire.h"
 
 namespace muster::rendezvous {
 

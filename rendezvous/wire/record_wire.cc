@@ -1,4 +1,4 @@
-#include "rendezvous/wire/record_wire.h"
+#include "rendezvous/wire/wire.h"
 
 #include <set>
 

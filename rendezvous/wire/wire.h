@@ -2,8 +2,13 @@
 // ends, so that one file has the fields' names, their units on the wire and their limits.
 #pragma once
 
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
 #include "proto/rendezvous.pb.h"
 #include "rendezvous/core/values/messages.h"
+#include "rendezvous/core/values/record.h"
 #include "rendezvous/core/values/snapshot.h"
 #include "rendezvous/core/values/types.h"
 
@@ -25,5 +30,13 @@ Directive FromWire(const v1::Directive& wire);
 // An unknown state becomes the first of its kind: gathering, or joined.
 JobSnapshot FromWire(const v1::JobDescription& wire);
 JobEnd FromWire(const v1::JobEnd& wire);
+
+// A job's record as the journal keeps it: bytes of proto/journal.proto.
+
+std::string ToBytes(const JobRecord& record);
+
+// DataLoss if the bytes are not a valid record. The output of ToBytes is read back unchanged,
+// except for fractions of milliseconds.
+absl::StatusOr<JobRecord> RecordFromBytes(std::string_view bytes);
 
 }  // namespace muster::rendezvous

@@ -1,13 +1,16 @@
 // Wire conversions for workers' output (proto/rendezvous.proto).
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "proto/rendezvous.pb.h"
+#include "proto/tunnel.pb.h"
 #include "rendezvous/core/values/log_request.h"
 #include "rendezvous/core/values/messages.h"
 #include "rendezvous/core/values/progress.h"
 #include "rendezvous/core/values/snapshot.h"
+#include "rendezvous/core/values/types.h"
 
 namespace muster::rendezvous {
 
@@ -41,5 +44,24 @@ void ToWire(const std::vector<TroubleSnapshot>& troubles, v1::Progress* wire);
 Progress FromWire(const v1::Progress& wire);
 std::vector<RankSnapshot> RanksFromWire(const v1::Progress& wire);
 std::vector<TroubleSnapshot> TroublesFromWire(const v1::Progress& wire);
+
+// The round and job that a tunnel serves.
+
+struct TunnelRound {
+  std::string run_id;
+  RoundId round;
+
+  bool operator==(const TunnelRound&) const = default;
+};
+
+inline void ToWire(const TunnelRound& round, tunnel::v1::Open* wire) {
+  wire->set_run_id(round.run_id);
+  wire->set_round(round.round.number);
+  wire->set_incarnation(round.round.incarnation);
+}
+
+inline TunnelRound FromWire(const tunnel::v1::Open& wire) {
+  return {wire.run_id(), {.incarnation = wire.incarnation(), .number = wire.round()}};
+}
 
 }  // namespace muster::rendezvous

@@ -23,7 +23,7 @@
 #include "rendezvous/journal/sqlite_journal.h"
 #include "rendezvous/journal/state_directory.h"
 #include "rendezvous/journal/wal_check.h"
-#include "rendezvous/wire/record_wire.h"
+#include "rendezvous/wire/wire.h"
 #include "test/fuzz/fuzz.h"
 #include "test/fuzz/quiet_protobuf.h"
 

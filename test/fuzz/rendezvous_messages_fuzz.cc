@@ -13,7 +13,6 @@
 #include "proto/rendezvous.pb.h"
 #include "rendezvous/core/daemon_core.h"
 #include "rendezvous/core/values/phrases.h"
-#include "rendezvous/wire/record_wire.h"
 #include "rendezvous/wire/wire.h"
 #include "test/fuzz/fuzz.h"
 #include "test/fuzz/quiet_protobuf.h"

@@ -14,7 +14,7 @@
 #include "rendezvous/net/endpoint.h"
 #include "rendezvous/net/peer.h"
 #include "rendezvous/wire/liveness_probe.h"
-#include "rendezvous/wire/record_wire.h"
+#include "rendezvous/wire/wire.h"
 #include "test/fuzz/fuzz.h"
 #include "test/fuzz/quiet_protobuf.h"
 

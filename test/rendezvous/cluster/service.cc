@@ -4,7 +4,7 @@
 #include <set>
 #include <vector>
 
-#include "rendezvous/wire/record_wire.h"
+#include "rendezvous/wire/wire.h"
 #include "test/rendezvous/support/directive_text.h"
 
 namespace muster::rendezvous {

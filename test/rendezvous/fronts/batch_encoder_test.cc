@@ -8,7 +8,7 @@
 #include <boost/asio/io_context.hpp>
 
 #include "absl/strings/str_cat.h"
-#include "rendezvous/wire/record_wire.h"
+#include "rendezvous/wire/wire.h"
 
 namespace muster::rendezvous {
 namespace {

@@ -13,7 +13,7 @@
 #include "absl/strings/match.h"
 #include "rendezvous/fronts/daemon_loop.h"
 #include "rendezvous/journal/journal.h"
-#include "rendezvous/wire/record_wire.h"
+#include "rendezvous/wire/wire.h"
 #include "test/rendezvous/support/directive_text.h"
 #include "test/rendezvous/support/fake_journal.h"
 #include "test/rendezvous/support/join_request.h"
