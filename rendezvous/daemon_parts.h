@@ -16,9 +16,8 @@
 
 #include "rendezvous/daemon_log.h"
 #include "rendezvous/keeper/supervised_daemon.h"
-#include "rendezvous/keeper/supervisor_policy.h"
+#include "rendezvous/keeper/supervisor.h"
 #include "rendezvous/net/credentials.h"
-#include "rendezvous/server/daemon_figures.h"
 #include "rendezvous/server/daemon_pages.h"
 #include "rendezvous/server/server.h"
 #include "rendezvous/server_config.h"

@@ -33,7 +33,6 @@
 #include "rendezvous/net/listening_socket.h"
 #include "rendezvous/net/process_descriptors.h"
 #include "rendezvous/reloadable_config.h"
-#include "rendezvous/server/daemon_figures.h"
 #include "rendezvous/server/daemon_pages.h"
 #include "rendezvous/server/server.h"
 #include "rendezvous/server_config.h"

@@ -26,7 +26,6 @@
 #include "base/failure.h"
 #include "rendezvous/keeper/port_holder.h"
 #include "rendezvous/keeper/supervised_daemon.h"
-#include "rendezvous/keeper/supervisor_policy.h"
 #include "rendezvous/net/process_descriptors.h"
 
 namespace muster::rendezvous {

@@ -1,4 +1,4 @@
-#include "rendezvous/keeper/supervisor_policy.h"
+#include "rendezvous/keeper/supervisor.h"
 
 #include <algorithm>
 #include <csignal>

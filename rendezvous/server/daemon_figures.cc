@@ -1,4 +1,4 @@
-#include "rendezvous/server/daemon_figures.h"
+#include "rendezvous/server/daemon_pages.h"
 
 #include <sys/resource.h>
 

@@ -17,7 +17,6 @@
 #include "rendezvous/pages/job_view.h"
 #include "rendezvous/pages/metrics.h"
 #include "rendezvous/pages/page_answers.h"
-#include "rendezvous/server/daemon_figures.h"
 
 namespace muster::rendezvous {
 namespace {

@@ -12,7 +12,7 @@
 #include <boost/asio/read.hpp>
 #include <boost/asio/write.hpp>
 
-#include "rendezvous/server/daemon_figures.h"
+#include "rendezvous/server/daemon_pages.h"
 
 namespace muster::rendezvous {
 namespace {

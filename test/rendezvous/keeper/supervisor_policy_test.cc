@@ -1,5 +1,5 @@
 // The keeper's policy as transcripts: events go in, actions come out.
-#include "rendezvous/keeper/supervisor_policy.h"
+#include "rendezvous/keeper/supervisor.h"
 
 #include <chrono>
 #include <csignal>

@@ -1,5 +1,5 @@
 // How long handlers hold the loop, told apart from how long it waits for them.
-#include "rendezvous/server/daemon_figures.h"
+#include "rendezvous/server/daemon_pages.h"
 
 #include <algorithm>
 #include <chrono>
