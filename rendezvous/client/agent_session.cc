@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "base/text.h"
+#include "rendezvous/core/values/phrases.h"
 
 namespace muster::rendezvous {
 namespace {

@@ -12,6 +12,7 @@
 #include "base/durations.h"
 #include "base/text.h"
 #include "rendezvous/core/session_table.h"
+#include "rendezvous/core/values/phrases.h"
 
 namespace muster::rendezvous {
 namespace {

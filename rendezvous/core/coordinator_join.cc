@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "rendezvous/core/coordinator.h"
 #include "rendezvous/core/session_table.h"
+#include "rendezvous/core/values/phrases.h"
 
 namespace muster::rendezvous {
 

@@ -7,7 +7,6 @@
 #include "base/durations.h"
 #include "base/text.h"
 #include "rendezvous/core/job/job.h"
-#include "rendezvous/core/log_choice.h"
 #include "rendezvous/core/values/phrases.h"
 
 namespace muster::rendezvous {

@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "rendezvous/core/job/key_value_store.h"
 #include "rendezvous/core/values/limits.h"
+#include "rendezvous/core/values/quotas.h"
 
 namespace muster::rendezvous {
 namespace {

@@ -24,6 +24,7 @@
 
 #include "base/lifetime.h"
 #include "rendezvous/core/values/limits.h"
+#include "rendezvous/core/values/quotas.h"
 #include "rendezvous/fronts/daemon_loop.h"
 #include "rendezvous/fronts/flow_control.h"
 #include "rendezvous/net/call_gate.h"

@@ -15,6 +15,7 @@
 
 #include "absl/status/statusor.h"
 
+#include "rendezvous/core/values/quotas.h"
 #include "rendezvous/fronts/daemon_loop.h"
 #include "rendezvous/fronts/loop_call.h"
 #include "rendezvous/fronts/permissions.h"

@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <limits>
 #include <map>
 #include <optional>
@@ -245,6 +246,35 @@ class MeetingList {
   KeyMap<Meeting> meetings_;
   Waits waits_;
   std::set<std::pair<TimePoint, WaiterId>> deadlines_;
+  std::size_t bytes_ = 0;
+};
+
+// First-in-first-out queues of values, one for each key that has been pushed to.
+//
+// A queue exists while it holds a value, and is removed with the last one. It is independent of the
+// value that its key may have in the KeyValueStore.
+
+// Part of a KeyValueStore, which owns it and enforces its limits.
+class KeyQueues {
+ public:
+  void Push(std::string_view key, std::string_view value);
+
+  // Takes out the oldest value; nullopt when the queue is empty.
+  std::optional<std::string> Pop(std::string_view key);
+
+  // Number of values in the queue; 0 for one that was never pushed to.
+  std::size_t Length(std::string_view key) const;
+
+  // Number of queues that are not empty.
+  std::size_t size() const { return queues_.size(); }
+
+  // The memory of the queues: each key's bytes once, and each value's bytes plus kBytesPerValue,
+  // since even empty values take memory.
+  std::size_t bytes() const { return bytes_; }
+  static constexpr std::size_t kBytesPerValue = 32;
+
+ private:
+  KeyMap<std::deque<std::string>> queues_;  // none of them empty
   std::size_t bytes_ = 0;
 };
 

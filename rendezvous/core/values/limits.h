@@ -6,11 +6,7 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <string_view>
-
-#include "absl/status/status.h"
-#include "absl/strings/string_view.h"
 
 namespace muster::rendezvous {
 
@@ -309,25 +305,5 @@ inline constexpr const Limit* kAll[] = {
 };
 
 }  // namespace limits
-
-// How often each limit caused a refusal or a disconnect; and refusals that name their limit.
-
-// A value; only for limits that have a name. Not thread-safe.
-class LimitCounts {
- public:
-  void Count(const Limit& limit, std::uint64_t refused = 1) { counts_[&limit] += refused; }
-  // Counts it if it is such a refusal.
-  void Count(const absl::Status& status);
-
-  std::uint64_t of(const Limit& limit) const;
-
- private:
-  std::map<const Limit*, std::uint64_t> counts_;
-};
-
-// ResourceExhausted with that sentence, for a caller that would exceed the limit.
-absl::Status LimitRefusal(const Limit& limit, absl::string_view sentence);
-// The limit behind such a refusal; null: `status` is something else.
-const Limit* LimitOf(const absl::Status& status);
 
 }  // namespace muster::rendezvous

@@ -23,6 +23,12 @@ absl::Status Refuse(std::string_view what, std::string_view name, const char* wh
       cut ? "...\" " : "\" ", why));
 }
 
+// "version 2", or "versions 2 to 4".
+std::string Named(const SpokenVersions& versions) {
+  if (versions.oldest == versions.newest) return absl::StrCat("version ", versions.oldest);
+  return absl::StrCat("versions ", versions.oldest, " to ", versions.newest);
+}
+
 }  // namespace
 
 absl::Status CheckName(std::string_view what, std::string_view name) {
@@ -89,6 +95,20 @@ std::string WhyNodeIsNeeded(int min_nodes, int max_nodes, int nodes) {
                         "; with --nnodes=MIN:MAX it could go on without");
   }
   return absl::StrCat("the job needs ", base::Count(min_nodes, "node"), ", and has ", nodes);
+}
+
+std::optional<int> CommonVersion(const SpokenVersions& a, const SpokenVersions& b) {
+  const int newest = std::min(a.newest, b.newest);
+  if (newest < std::max(a.oldest, b.oldest)) return std::nullopt;
+  return newest;
+}
+
+std::string VersionObjection(const SpokenVersions& daemon, const SpokenVersions& node) {
+  if (CommonVersion(daemon, node)) return "";
+  return absl::StrCat("this node's Muster speaks ", Named(node),
+                      " of the rendezvous protocol, and the daemon's ", Named(daemon),
+                      ": install a later Muster ",
+                      node.newest < daemon.oldest ? "on this node" : "where the daemon runs");
 }
 
 const char* StateName(JobState state) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -50,6 +51,12 @@ std::string DescribeFailure(const WorkerFailure& failure);
 // Why a node may not leave a job that has `nodes` nodes, itself included: "the job needs 2 nodes,
 // and has 2".
 std::string WhyNodeIsNeeded(int min_nodes, int max_nodes, int nodes);
+
+// The newest version that both speak; nullopt: there is none.
+std::optional<int> CommonVersion(const SpokenVersions& a, const SpokenVersions& b);
+
+// Why a daemon and a node cannot communicate; empty: they can.
+std::string VersionObjection(const SpokenVersions& daemon, const SpokenVersions& node);
 
 // "gathering", "running", ...: the enumerator as a word, without its k.
 const char* StateName(JobState state);

@@ -1,4 +1,4 @@
-// Memory shared by several stores.
+// What is counted against limits: memory shared by several stores, rates, calls, and refusals.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,11 @@
 #include <string>
 #include <utility>
 
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
 #include "base/check.h"
+#include "rendezvous/core/values/limits.h"
 #include "rendezvous/core/values/types.h"
 
 namespace muster::rendezvous {
@@ -163,5 +167,25 @@ class CallCounts {
   std::size_t under_way_ = 0;
   Refused refused_;
 };
+
+// How often each limit caused a refusal or a disconnect; and refusals that name their limit.
+
+// A value; only for limits that have a name. Not thread-safe.
+class LimitCounts {
+ public:
+  void Count(const Limit& limit, std::uint64_t refused = 1) { counts_[&limit] += refused; }
+  // Counts it if it is such a refusal.
+  void Count(const absl::Status& status);
+
+  std::uint64_t of(const Limit& limit) const;
+
+ private:
+  std::map<const Limit*, std::uint64_t> counts_;
+};
+
+// ResourceExhausted with that sentence, for a caller that would exceed the limit.
+absl::Status LimitRefusal(const Limit& limit, absl::string_view sentence);
+// The limit behind such a refusal; null: `status` is something else.
+const Limit* LimitOf(const absl::Status& status);
 
 }  // namespace muster::rendezvous

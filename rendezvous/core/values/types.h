@@ -38,11 +38,6 @@ inline constexpr SpokenVersions kUntold{1, 1};
 // From this version on the daemon decides which nodes a job can do without (LeaveAnswer).
 inline constexpr int kLeaveAnswers = 3;
 
-std::optional<int> CommonVersion(const SpokenVersions& a, const SpokenVersions& b);
-
-// Why a daemon and a node cannot communicate; empty: they can.
-std::string VersionObjection(const SpokenVersions& daemon, const SpokenVersions& node);
-
 // Time by the daemon's own monotonic clock. The core receives `now` and never reads a clock; it is
 // never compared with another node's clock.
 using Duration = std::chrono::nanoseconds;
