@@ -21,7 +21,7 @@
 #include "rendezvous/net/endpoint.h"
 #include "rendezvous/net/find_credentials.h"
 #include "rendezvous/net/process_descriptors.h"
-#include "rendezvous/reloadable_config.h"
+#include "rendezvous/server_config.h"
 
 namespace muster::rendezvous {
 std::string FailureLine(const absl::Status& status, const char* advice) {

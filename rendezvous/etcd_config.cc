@@ -1,4 +1,4 @@
-#include "rendezvous/etcd_config.h"
+#include "rendezvous/server_config.h"
 
 #include <cerrno>
 #include <filesystem>

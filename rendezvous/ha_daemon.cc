@@ -1,4 +1,3 @@
-#include "rendezvous/ha_daemon.h"
 
 #include <malloc.h>
 #include <unistd.h>
@@ -35,10 +34,10 @@
 #include "rendezvous/etcd/leader.h"
 #include "rendezvous/net/listening_socket.h"
 #include "rendezvous/net/process_descriptors.h"
-#include "rendezvous/reloadable_config.h"
 #include "rendezvous/server/daemon_pages.h"
 #include "rendezvous/server/server.h"
 #include "rendezvous/server/tenant_openings.h"
+#include "rendezvous/server_config.h"
 
 namespace muster::rendezvous {
 namespace {

@@ -1,4 +1,4 @@
-#include "rendezvous/reloadable_config.h"
+#include "rendezvous/server_config.h"
 
 #include <filesystem>
 #include <utility>

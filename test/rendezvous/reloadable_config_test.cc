@@ -1,5 +1,5 @@
 // What a keeper makes of its configuration, at the start and later.
-#include "rendezvous/reloadable_config.h"
+#include "rendezvous/server_config.h"
 
 #include <filesystem>
 #include <optional>

@@ -7,7 +7,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "rendezvous/etcd_config.h"
 #include "test/support/site_authority.h"
 #include "test/support/temp_dir.h"
 

@@ -2,8 +2,8 @@
 
 #include <utility>
 
+#include "rendezvous/daemon_parts.h"
 #include "rendezvous/etcd/etcd_journal.h"
-#include "rendezvous/ha_daemon.h"
 #include "test/rendezvous/simulation/sim_alarm.h"
 
 namespace muster::rendezvous {
