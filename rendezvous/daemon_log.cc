@@ -11,11 +11,8 @@
 #include <atomic>
 #include <cerrno>
 #include <csignal>
-#include <cstdint>
 #include <ctime>
-#include <memory>
 #include <mutex>
-#include <string_view>
 #include <utility>
 
 #include <spdlog/details/null_mutex.h>

@@ -9,7 +9,6 @@
 #include <ctime>
 #include <filesystem>
 #include <set>
-#include <string>
 #include <utility>
 
 #include <spdlog/spdlog.h>
@@ -21,7 +20,6 @@
 #include "rendezvous/net/endpoint.h"
 #include "rendezvous/net/find_credentials.h"
 #include "rendezvous/net/process_descriptors.h"
-#include "rendezvous/server_config.h"
 
 namespace muster::rendezvous {
 std::string FailureLine(const absl::Status& status, const char* advice) {

@@ -5,9 +5,7 @@
 #include <fstream>
 #include <iterator>
 #include <utility>
-#include <vector>
 
-#include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -15,7 +13,6 @@
 #include "absl/strings/strip.h"
 #include "base/failure.h"
 #include "rendezvous/identity/site_certificates.h"
-#include "rendezvous/net/endpoint.h"
 
 namespace muster::rendezvous {
 namespace {

@@ -8,10 +8,8 @@
 #include <cstddef>
 #include <cstdlib>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <set>
-#include <string>
 #include <utility>
 #include <vector>
 

@@ -2,14 +2,11 @@
 
 #include <filesystem>
 #include <utility>
-#include <variant>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 
 #include "rendezvous/core/values/limits.h"
-#include "rendezvous/net/endpoint.h"
 #include "rendezvous/net/find_credentials.h"
 
 namespace muster::rendezvous {

@@ -2,12 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
-#include <cstddef>
-#include <memory>
-#include <string>
 #include <thread>
-#include <vector>
 
 #include <grpcpp/channel.h>
 #include <grpcpp/client_context.h>

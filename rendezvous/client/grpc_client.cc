@@ -1,9 +1,6 @@
 #include "rendezvous/client/rendezvous_client.h"
 
-#include <functional>
-#include <optional>
 #include <random>
-#include <string>
 #include <utility>
 #include <vector>
 

@@ -1,6 +1,5 @@
 #include "rendezvous/client/job_watch.h"
 
-#include <algorithm>
 #include <utility>
 
 #include <grpcpp/channel.h>
@@ -9,7 +8,6 @@
 
 #include "base/text.h"
 #include "proto/rendezvous.grpc.pb.h"
-#include "rendezvous/client/daemon_channel.h"
 #include "rendezvous/net/client_stream.h"
 #include "rendezvous/wire/wire.h"
 

@@ -1,7 +1,5 @@
 #include "rendezvous/client/log_reader.h"
 
-#include <algorithm>
-#include <string>
 #include <utility>
 
 #include <grpcpp/channel.h>
@@ -10,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 
 #include "proto/rendezvous.grpc.pb.h"
-#include "rendezvous/client/daemon_channel.h"
 #include "rendezvous/net/client_stream.h"
 #include "rendezvous/wire/worker_wire.h"
 

@@ -3,13 +3,11 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
-#include <memory>
 #include <optional>
 #include <utility>
 
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/connect.hpp>
-#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/read_until.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>

@@ -9,7 +9,6 @@
 
 #include "base/text.h"
 #include "proto/store.grpc.pb.h"
-#include "rendezvous/client/daemon_channel.h"
 #include "rendezvous/core/values/phrases.h"
 
 namespace muster::rendezvous {

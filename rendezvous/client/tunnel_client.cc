@@ -1,8 +1,6 @@
 #include "rendezvous/client/tunnel_client.h"
 
 #include <chrono>
-#include <memory>
-#include <string>
 #include <string_view>
 #include <utility>
 

@@ -4,14 +4,11 @@
 #include <iterator>
 #include <limits>
 #include <set>
-#include <utility>
 #include <variant>
 
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
 #include "base/durations.h"
 #include "base/text.h"
-#include "rendezvous/core/session_table.h"
 #include "rendezvous/core/values/phrases.h"
 
 namespace muster::rendezvous {

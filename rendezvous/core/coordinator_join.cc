@@ -1,12 +1,9 @@
 // How an agent joins: a session, a job, and a rank that two may ask for.
 #include <algorithm>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
-#include "base/text.h"
 #include "rendezvous/core/coordinator.h"
-#include "rendezvous/core/session_table.h"
 #include "rendezvous/core/values/phrases.h"
 
 namespace muster::rendezvous {

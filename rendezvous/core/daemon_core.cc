@@ -1,15 +1,11 @@
 #include "rendezvous/core/daemon_core.h"
 
-#include <algorithm>
 #include <iterator>
-#include <optional>
 #include <set>
 
 #include "absl/strings/str_cat.h"
 
-#include "base/check.h"
 #include "base/durations.h"
-#include "rendezvous/core/values/limits.h"
 #include "rendezvous/core/values/phrases.h"
 
 namespace muster::rendezvous {

@@ -1,7 +1,6 @@
 #include "rendezvous/core/log_readers.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "base/durations.h"

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <climits>
-#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"

@@ -3,17 +3,11 @@
 #include <sqlite3.h>
 
 #include <cerrno>
-#include <cstdint>
 #include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
 
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 
 #include "base/failure.h"
-#include "rendezvous/journal/journal.h"
 
 namespace muster::rendezvous {
 

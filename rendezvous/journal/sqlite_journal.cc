@@ -6,10 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdint>
 #include <cstdlib>
-#include <functional>
-#include <string_view>
 
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>

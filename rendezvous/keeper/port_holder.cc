@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <climits>
 #include <csignal>
@@ -21,8 +20,6 @@
 #include <ctime>
 #include <new>
 #include <string_view>
-
-#include "absl/status/status.h"
 
 #include "base/failure.h"
 #include "base/program.h"

@@ -11,18 +11,12 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <csignal>
 #include <cstring>
-#include <functional>
-#include <optional>
 #include <utility>
-#include <variant>
 
 #include <spdlog/spdlog.h>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "base/failure.h"
 #include "rendezvous/keeper/port_holder.h"
 #include "rendezvous/keeper/supervised_daemon.h"

@@ -2,8 +2,6 @@
 
 #include <sys/resource.h>
 
-#include <chrono>
-#include <cstdint>
 #include <utility>
 
 #include "rendezvous/core/values/limits.h"

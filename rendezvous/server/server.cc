@@ -1,17 +1,11 @@
 #include "rendezvous/server/server.h"
 
 #include <future>
-#include <optional>
-#include <random>
-#include <utility>
-#include <vector>
 
 #include <spdlog/spdlog.h>
 #include <boost/asio/post.hpp>
 
 #include "absl/strings/str_cat.h"
-#include "rendezvous/core/values/limits.h"
-#include "rendezvous/core/values/phrases.h"
 #include "rendezvous/fronts/grpc_log_front.h"
 #include "rendezvous/fronts/grpc_rendezvous_front.h"
 #include "rendezvous/fronts/grpc_store_front.h"
@@ -21,9 +15,6 @@
 #include "rendezvous/net/grpc_server.h"
 #include "rendezvous/net/listening_socket.h"
 #include "rendezvous/net/peer.h"
-#include "rendezvous/net/shared_port.h"
-#include "rendezvous/server/tenant_openings.h"
-#include "rendezvous/wire/liveness_probe.h"
 
 namespace muster::rendezvous {
 namespace {

@@ -2,14 +2,9 @@
 
 #include <algorithm>
 #include <random>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include <spdlog/spdlog.h>
-#include <boost/asio/post.hpp>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
 #include "rendezvous/core/values/phrases.h"

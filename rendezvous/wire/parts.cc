@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
-#include <string_view>
 
 #include "rendezvous/core/values/phrases.h"
 

@@ -1,7 +1,6 @@
 #include "rendezvous/wire/wire.h"
 
 #include <algorithm>
-#include <string>
 #include <variant>
 
 #include "rendezvous/core/values/phrases.h"

@@ -1,6 +1,5 @@
 #include "rendezvous/core/job/job.h"
 
-#include <memory>
 #include <utility>
 #include <variant>
 
@@ -8,7 +7,6 @@
 #include "base/check.h"
 #include "base/durations.h"
 #include "base/text.h"
-#include "rendezvous/core/job/roster.h"
 #include "rendezvous/core/values/phrases.h"
 
 namespace muster::rendezvous {

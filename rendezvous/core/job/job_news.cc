@@ -1,12 +1,10 @@
 // What a job says: to its nodes, to the log, to those who look at it, and to the journal.
-#include <memory>
 #include <utility>
 #include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "rendezvous/core/job/job.h"
-#include "rendezvous/core/values/phrases.h"
 
 namespace muster::rendezvous {
 

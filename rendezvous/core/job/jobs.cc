@@ -2,9 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "base/durations.h"
 #include "base/text.h"

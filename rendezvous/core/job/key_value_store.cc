@@ -10,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 
 #include "base/check.h"
-#include "rendezvous/core/values/limits.h"
 
 namespace muster::rendezvous {
 namespace {

@@ -1,7 +1,6 @@
 #include "rendezvous/core/job/key_waits.h"
 
 #include <iterator>
-#include <utility>
 
 namespace muster::rendezvous {
 

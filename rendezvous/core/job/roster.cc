@@ -1,15 +1,10 @@
 #include "rendezvous/core/job/roster.h"
 
-#include <algorithm>
 #include <cstdlib>
 #include <functional>
-#include <map>
-#include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-
-#include "rendezvous/core/values/key_map.h"
 
 namespace muster::rendezvous {
 

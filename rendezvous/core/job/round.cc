@@ -1,10 +1,8 @@
 #include "rendezvous/core/job/round.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 
 #include "base/check.h"
 #include "base/text.h"

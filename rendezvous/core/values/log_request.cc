@@ -1,7 +1,5 @@
 #include "rendezvous/core/values/log_request.h"
 
-#include <variant>
-
 #include "rendezvous/core/values/limits.h"
 
 namespace muster::rendezvous {

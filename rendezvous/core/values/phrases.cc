@@ -1,7 +1,6 @@
 #include "rendezvous/core/values/phrases.h"
 
 #include <algorithm>
-#include <optional>
 #include <set>
 
 #include "absl/strings/escaping.h"

@@ -1,7 +1,5 @@
 #include "rendezvous/core/values/quotas.h"
 
-#include <string>
-
 #include "absl/strings/cord.h"
 
 namespace muster::rendezvous {

@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <climits>
 #include <functional>
-#include <optional>
 #include <tuple>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 
