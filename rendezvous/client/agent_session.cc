@@ -244,10 +244,6 @@ void AgentSession::OpenConnection(TimePoint now) {
   for (const Event& event : said_) Do(Send{event});
 }
 
-void AgentSession::Cut() {
-  if (HasConnection()) Do(Abandon{});
-}
-
 // Where the daemon may be besides, before it is waited for.
 bool AgentSession::TriesNextPlace() {
   place_ = (place_ + 1) % options_.places;
@@ -312,10 +308,6 @@ void AgentSession::Beat(TimePoint now) {
   Do(Send{std::move(beat)});
 }
 
-void AgentSession::MoveDeadline() {
-  if (const auto deadline = keeper_.last_deadline()) Do(Deadline{deadline});
-}
-
 // Nobody will give this node's place away any more. A lease that has ended may have ended at the
 // daemon, too, before that died.
 void AgentSession::TakeDeadlineBack(TimePoint now) {
@@ -335,14 +327,6 @@ void AgentSession::FenceIfDue(TimePoint now) {
 bool AgentSession::LeaseRuns(TimePoint now) const {
   const std::optional<TimePoint> deadline = keeper_.deadline();
   return deadline && now < *deadline;
-}
-
-bool AgentSession::IsDone() const {
-  return state_ == State::kRefused || state_ == State::kLeaving || state_ == State::kOver;
-}
-
-bool AgentSession::HasConnection() const {
-  return state_ != State::kIdle && state_ != State::kPausing && state_ != State::kOver;
 }
 
 std::optional<TimePoint> AgentSession::DoubtfulFrom() const {

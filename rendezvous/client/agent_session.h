@@ -269,7 +269,9 @@ class AgentSession {
   void OpenConnection(TimePoint now);
   // AskToLeave is answered, or never will be.
   void ForgetQuestion();
-  void Cut();
+  void Cut() {
+    if (HasConnection()) Do(Abandon{});
+  }
   void Pause(TimePoint now);
   bool TriesNextPlace();
   void EndPause(TimePoint now);
@@ -277,15 +279,21 @@ class AgentSession {
   // The session is over, as the connection has failed; `consequence` ends the sentence.
   void GiveUp(const char* consequence = "");
   void Beat(TimePoint now);
-  void MoveDeadline();
+  void MoveDeadline() {
+    if (const auto deadline = keeper_.last_deadline()) Do(Deadline{deadline});
+  }
   void TakeDeadlineBack(TimePoint now);
   void FenceIfDue(TimePoint now);
   void TellOrHold(const Directive& directive, TimePoint now);
   void TellHeld(TimePoint now);
   bool LeaseIsShort(TimePoint now) const;
   bool LeaseRuns(TimePoint now) const;
-  bool IsDone() const;
-  bool HasConnection() const;
+  bool IsDone() const {
+    return state_ == State::kRefused || state_ == State::kLeaving || state_ == State::kOver;
+  }
+  bool HasConnection() const {
+    return state_ != State::kIdle && state_ != State::kPausing && state_ != State::kOver;
+  }
   std::optional<TimePoint> DoubtfulFrom() const;
   void Do(Action action) { actions_.push_back(std::move(action)); }
 

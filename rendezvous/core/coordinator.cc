@@ -98,10 +98,6 @@ Refused Coordinator::Objection(const SessionEntry* agent_session,
   return {SettingsDisagreement(job->settings(), request)};
 }
 
-SessionEntry* Coordinator::Find(AgentId agent) {
-  return session_table_.FindByConnection(agent);
-}
-
 SessionEntry* Coordinator::FindAndRenew(AgentId agent, TimePoint now) {
   SessionEntry* const agent_session = Find(agent);
   if (agent_session != nullptr) Renew(*agent_session, now);
@@ -192,10 +188,6 @@ void Coordinator::AgentDied(const SessionToken& session, TimePoint now) {
          now - agent_session->heard);
   SettleContests(now);
   Forward();
-}
-
-void Coordinator::Drain(const std::string& why) {
-  draining_ = why;
 }
 
 void Coordinator::Close(const std::string& why, TimePoint now) {

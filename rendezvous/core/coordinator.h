@@ -89,7 +89,7 @@ class Coordinator {
   void AgentDied(const SessionToken& session, TimePoint now);
 
   // Refuses new agents from now on; jobs continue. For a daemon that is shutting down.
-  void Drain(const std::string& why);
+  void Drain(const std::string& why) { draining_ = why; }
   // Ends every job that has no verdict yet with kClosed.
   void Close(const std::string& why, TimePoint now);
   // True if no agent attends any job.
@@ -174,7 +174,7 @@ class Coordinator {
   void TurnAwayUnfit(AgentId agent, const JoinRequest& request, TimePoint now);
   SessionEntry& Open(AgentId agent, const JoinRequest& request, TimePoint now);
   // Null if the agent does not attend.
-  SessionEntry* Find(AgentId agent);
+  SessionEntry* Find(AgentId agent) { return session_table_.FindByConnection(agent); }
   // Records a sign of life.
   void Renew(SessionEntry& agent_session, TimePoint now);
   // The session, with its lease renewed; null for an agent that does not attend.

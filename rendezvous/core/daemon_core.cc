@@ -152,10 +152,6 @@ absl::Status StoreCalls::Outcome(const Waiting& waiting, const CompletedWait& co
   return absl::InternalError("unknown end of a wait");
 }
 
-void StoreCalls::Answer(CallId id, absl::Status status, bool patient) {
-  durable_outbox_.Put(StoreAnswer{id, std::move(status), patient});
-}
-
 bool DaemonCore::Restore(const JobRecord& job, TimePoint now) {
   const bool restored = coordinator_.Restore(job, now);
   Follow(now);
@@ -166,10 +162,6 @@ void DaemonCore::RestoreEntry(std::string_view run_id, std::string_view key,
                               std::string_view value) {
   KeyValueStore* const store = coordinator_.FindStore(run_id);
   if (store != nullptr) store->Set(key, value).IgnoreError();
-}
-
-void DaemonCore::BeginToServe(TimePoint now) {
-  coordinator_.BeginToServe(now);
 }
 
 void DaemonCore::Hear(AgentId agent, const Event& event, TimePoint now) {
@@ -187,17 +179,9 @@ void DaemonCore::AgentDied(const SessionToken& session, TimePoint now) {
   Follow(now);
 }
 
-void DaemonCore::Drain(const std::string& why) {
-  coordinator_.Drain(why);
-}
-
 void DaemonCore::Close(const std::string& why, TimePoint now) {
   coordinator_.Close(why, now);
   Follow(now);
-}
-
-void DaemonCore::Call(CallId id, const StoreCall& call) {
-  calls_.Call(id, call);
 }
 
 void DaemonCore::Tick(TimePoint now) {

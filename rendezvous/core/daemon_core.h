@@ -105,7 +105,9 @@ class StoreCalls {
   // The answer to a call whose wait has ended.
   static absl::Status Outcome(const Waiting& waiting, const CompletedWait& completed,
                               KeyValueStore& store);
-  void Answer(CallId id, absl::Status status, bool patient);
+  void Answer(CallId id, absl::Status status, bool patient) {
+    durable_outbox_.Put(StoreAnswer{id, std::move(status), patient});
+  }
 
   // How much a waiting call takes of the limit on such bytes.
   static std::size_t BytesOf(const StoreCall& call);
@@ -163,16 +165,16 @@ class DaemonCore {
   bool Restore(const JobRecord& job, TimePoint now);
   void RestoreEntry(std::string_view run_id, std::string_view key, std::string_view value);
   // Agents can reach this daemon from now on; see Coordinator.
-  void BeginToServe(TimePoint now);
+  void BeginToServe(TimePoint now) { coordinator_.BeginToServe(now); }
 
   // Events; see Coordinator.
   void Hear(AgentId agent, const Event& event, TimePoint now);
   void Disconnected(AgentId agent, const std::string& why, TimePoint now);
   void AgentDied(const SessionToken& session, TimePoint now);
-  void Drain(const std::string& why);
+  void Drain(const std::string& why) { coordinator_.Drain(why); }
   void Close(const std::string& why, TimePoint now);
   // See StoreCalls.
-  void Call(CallId id, const StoreCall& call);
+  void Call(CallId id, const StoreCall& call) { calls_.Call(id, call); }
   void Cancel(CallId id) { calls_.Cancel(id); }
   // Readers of worker output. Reading does not wait for the disk, as it changes no state.
   LogReaders& logs() { return logs_; }

@@ -303,10 +303,6 @@ void LogReaders::FollowAgents(TimePoint now) {
   for (const LogReaderId id : waiting) GoOn(id, now);
 }
 
-bool LogReaders::AwaitsAgents(const Reader& reader) {
-  return reader.request.extent.follow && !reader.to_ask.empty();
-}
-
 bool LogReaders::AnyAwaitsAgents() const {
   return std::any_of(readers_.begin(), readers_.end(),
                      [](const auto& each) { return AwaitsAgents(each.second); });

@@ -174,7 +174,9 @@ class LogReaders {
   void Ask(LogReaderId id, Reader& reader, const LogPlace& place, TimePoint now);
   // Sets the request to everything, for a round of which the reader has read nothing yet.
   static void WantAll(Reader& reader);
-  static bool AwaitsAgents(const Reader& reader);
+  static bool AwaitsAgents(const Reader& reader) {
+    return reader.request.extent.follow && !reader.to_ask.empty();
+  }
   static void TellLoss(Reader& reader, std::string sentence);
   // The reader has all of its round. True: the next has begun; false: it waits for the next, or has
   // ended.

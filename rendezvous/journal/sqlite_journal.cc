@@ -197,10 +197,6 @@ void JournalFile::Tidy() {
   Step("after checkpoint");
 }
 
-void JournalFile::Step(const char* step) const {
-  if (options_.at_step) options_.at_step(step);
-}
-
 namespace {
 
 // A pool of one thread, with all signals blocked: they are the main thread's.

@@ -62,7 +62,9 @@ class JournalFile {
  private:
   JournalFile(std::unique_ptr<Database> database, BatchWriter writer, SqliteJournalOptions options);
 
-  void Step(const char* step) const;
+  void Step(const char* step) const {
+    if (options_.at_step) options_.at_step(step);
+  }
 
   const SqliteJournalOptions options_;
   const std::unique_ptr<Database> database_;

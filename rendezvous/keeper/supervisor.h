@@ -93,7 +93,7 @@ class SupervisorPolicy {
   static constexpr int kLeadsNoLonger = 6;
   static constexpr int kUnusable = 7;
 
-  Actions OnBegin(TimePoint now);
+  Actions OnBegin(TimePoint now) { return StartAgain(now, {}); }
   // The daemon has read its journal, and is ready to serve.
   Actions OnReadToGo(TimePoint now);
   Actions OnReady(int port);

@@ -38,10 +38,6 @@ SupervisorPolicy::Actions SupervisorPolicy::StartAgain(TimePoint now, Start how)
   return {how};
 }
 
-SupervisorPolicy::Actions SupervisorPolicy::OnBegin(TimePoint now) {
-  return StartAgain(now, {});
-}
-
 SupervisorPolicy::Actions SupervisorPolicy::OnReadToGo(TimePoint now) {
   // If it was told to shut down meanwhile, it does so either way.
   if (state_ == State::kStarting) {

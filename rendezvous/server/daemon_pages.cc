@@ -126,10 +126,6 @@ void DaemonPages::Publish(const ChangeFeed::News& news) {
   pause_ = ChangeFeed::PauseAfter(any_tells, bytes);
 }
 
-bool DaemonPages::is_watched() const {
-  return http_ != nullptr && !http_->Topics().empty();
-}
-
 // A token may have been changed or removed since.
 void DaemonPages::EndForeignStreams() {
   Keys keys = access_.KeysNow();

@@ -108,7 +108,7 @@ class DaemonPages final : private ChangeFeed::Publisher {
   std::vector<JobSnapshot> JobsOf(const std::string& tenant) const;
   std::string Metrics(const std::string& tenant) const;
   void Publish(const ChangeFeed::News& news) override;
-  bool is_watched() const override;
+  bool is_watched() const override { return http_ != nullptr && !http_->Topics().empty(); }
   std::chrono::milliseconds pause() const override { return pause_; }
   void EndForeignStreams();
 

@@ -135,14 +135,6 @@ int Server::agent_count() const {
   return count;
 }
 
-void Server::Close(const std::string& why) {
-  for (auto& [name, tenant] : tenants_) tenant.daemon_loop->Close(why);
-}
-
-void Server::Freeze() {
-  for (auto& [name, tenant] : tenants_) tenant.daemon_loop->Freeze();
-}
-
 Server::~Server() {
   if (preparing_ != nullptr) {
     // No `prepared` callback from here on.
@@ -243,10 +235,6 @@ std::shared_ptr<void> Server::Attend(std::shared_ptr<void> connection) {
   count(attending_ + 1);
   return std::shared_ptr<void>(
       this, [this, count, connection = std::move(connection)](void*) { count(attending_ - 1); });
-}
-
-ProbeSecret Server::knock_secret(const SessionToken& session) const {
-  return knock_key_ ? SecretFor(*knock_key_, session) : ProbeSecret();
 }
 
 void Server::OnStoreConnection(std::function<void(boost::asio::ip::tcp::socket)> take) {

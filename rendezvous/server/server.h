@@ -110,7 +110,9 @@ class Server {
   // For an agent's Welcome: the secret by which it recognizes the process that answers for this
   // server once it is dead. Empty if none will, as the server does not listen or the session has no
   // token.
-  ProbeSecret knock_secret(const SessionToken& session) const;
+  ProbeSecret knock_secret(const SessionToken& session) const {
+    return knock_key_ ? SecretFor(*knock_key_, session) : ProbeSecret();
+  }
 
   // The port it listens on; 0 when it does not.
   std::uint16_t port() const { return port_; }
@@ -149,8 +151,12 @@ class Server {
   int job_count() const;
   int agent_count() const;
   // See DaemonLoop.
-  void Close(const std::string& why);
-  void Freeze();
+  void Close(const std::string& why) {
+    for (auto& [name, tenant] : tenants_) tenant.daemon_loop->Close(why);
+  }
+  void Freeze() {
+    for (auto& [name, tenant] : tenants_) tenant.daemon_loop->Freeze();
+  }
 
   // Takes no new agents from now on, and calls `drained` once the last has left. Jobs continue.
   void Drain(const std::string& why, std::function<void()> drained);
@@ -171,7 +177,9 @@ class Server {
   std::unique_ptr<DaemonLoop> MakeLoop(const std::string& tenant, JobFigures& figures);
   void ResumeTenants(std::function<void()> all_resumed);
   // One more tenant is resumed, or has failed.
-  void OneIsResumed();
+  void OneIsResumed() {
+    if (--to_be_resumed_ == 0) std::exchange(all_resumed_, nullptr)();
+  }
   // Resumes the tenant from its journal, and keeps using the journal.
   void Restore(Tenant& tenant, Journal& journal, JournalContents contents, Resumed restored);
   void Add(const std::string& name, Tenant tenant);

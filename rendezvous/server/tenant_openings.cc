@@ -37,10 +37,6 @@ bool TenantOpenings::Await(const std::string& tenant, std::function<void()> over
   return true;
 }
 
-bool TenantOpenings::IsNews(const std::string& tenant, const std::string& why) {
-  return std::exchange(failures_[tenant].said, why) != why;
-}
-
 void TenantOpenings::Next() {
   while (under_way_ < options_.at_once && !waiting_.empty()) {
     const std::string tenant = std::move(waiting_.front());
@@ -169,10 +165,6 @@ void Server::ResumeTenants(std::function<void()> all_resumed) {
     if (!openings_.Await(tenant, [this] { OneIsResumed(); })) OneIsResumed();
   }
   OneIsResumed();
-}
-
-void Server::OneIsResumed() {
-  if (--to_be_resumed_ == 0) std::exchange(all_resumed_, nullptr)();
 }
 
 std::unique_ptr<DaemonLoop> Server::MakeLoop(const std::string& tenant, JobFigures& figures) {

@@ -56,7 +56,9 @@ class TenantOpenings {
 
   // Whether the reason `why` for a failure differs from the last one; call it before that try is
   // over.
-  bool IsNews(const std::string& tenant, const std::string& why);
+  bool IsNews(const std::string& tenant, const std::string& why) {
+    return std::exchange(failures_[tenant].said, why) != why;
+  }
 
  private:
   // For a tenant that could not be opened, until it is.

@@ -186,10 +186,6 @@ void Job::WorkersExited(AttendeeId agent, RoundId round, const WorkersOutcome& o
       now, failed_ago);
 }
 
-void Job::SetHeard(AttendeeId agent, TimePoint now) {
-  if (roster_.Contains(agent)) roster_.at(agent).heard = now;
-}
-
 void Job::Restart(const std::string& what, Duration delay, Duration detected, TimePoint now) {
   budget_.Spend(now);
   const std::string spent = absl::StrCat(what, " (", budget_.SpentInWords());
@@ -277,10 +273,6 @@ void Job::DefendRank(const ContestedRank& contest, AttendeeId holder, TimePoint 
   Tell(holder, Notice{contest.Warning()});
 }
 
-void Job::Close(const std::string& why, TimePoint now) {
-  if (!verdict_) End(ClosedVerdict(Facts(), why), now);
-}
-
 void Job::Tick(TimePoint now) {
   if (verdict_) return;
   if (const auto due = round_->NextDeadline(); due && *due <= now) Changed();
@@ -362,10 +354,6 @@ void Job::StartMembers(TimePoint now) {
   // The sentence of a complete round does not depend on the time.
   LogMilestone(absl::StrCat("starts: ", round_->Explain(TimePoint{})),
                history_.Start(members, now));
-}
-
-void Job::SetOutOfTouch(AttendeeId agent, bool out_of_touch) {
-  roster_.at(agent).out_of_touch = out_of_touch;
 }
 
 JobFacts Job::Facts() const {

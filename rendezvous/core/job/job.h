@@ -70,7 +70,9 @@ class Job {
                      Duration failed_ago, TimePoint now);
 
   // The agent was heard from.
-  void SetHeard(AttendeeId agent, TimePoint now);
+  void SetHeard(AttendeeId agent, TimePoint now) {
+    if (roster_.Contains(agent)) roster_.at(agent).heard = now;
+  }
   // Progress of the node's workers, and what is wrong with them, which is logged. Ranks that have
   // become stragglers are logged too, and reported to the node with group rank 0.
   void OnProgress(AttendeeId agent, const Progress& progress, TimePoint now);
@@ -95,13 +97,15 @@ class Job {
   // The agent's connection broke, or it has come back. While a member is out of touch, its workers
   // are probably dead and failures elsewhere are a consequence: such failures lead to another round
   // that costs no restart.
-  void SetOutOfTouch(AttendeeId agent, bool out_of_touch);
+  void SetOutOfTouch(AttendeeId agent, bool out_of_touch) {
+    roster_.at(agent).out_of_touch = out_of_touch;
+  }
 
   // The agent may have missed messages: repeats what it has to do now.
   void TellAgain(AttendeeId agent);
 
   // Something about a node that changes nothing, for the log; `what` completes "node b ...".
-  void Remark(const std::string& node_id, const std::string& what);
+  void Remark(const std::string& node_id, const std::string& what) { Log(node_id, what); }
   // Sends a notice to the users of all nodes.
   void NotifyAll(const std::string& sentence);
 
@@ -121,7 +125,9 @@ class Job {
   }
 
   // Ends the job with a kClosed verdict, unless it has one.
-  void Close(const std::string& why, TimePoint now);
+  void Close(const std::string& why, TimePoint now) {
+    if (!verdict_) End(ClosedVerdict(Facts(), why), now);
+  }
 
   void Tick(TimePoint now);
   std::optional<TimePoint> NextDeadline() const;
@@ -201,7 +207,9 @@ class Job {
   void Tell(AttendeeId agent, Directive directive);
   void Tell(AttendeeId agent, std::shared_ptr<const Directive> directive);
   // The node has no place yet; `why` is one sentence.
-  void HaveWait(AttendeeId agent, const std::string& why, bool spare);
+  void HaveWait(AttendeeId agent, const std::string& why, bool spare) {
+    Tell(agent, WaitFor(why, spare));
+  }
   Waiting WaitFor(const std::string& why, bool spare) const;
   void Log(const std::string& node_id, std::string text);
   template <typename Milestone>

@@ -71,18 +71,10 @@ RoundStarted JobHistory::Start(const std::vector<Placement>& members, TimePoint 
   return {.gathered = now - round.opened, .is_restart = std::exchange(any_started_, true)};
 }
 
-void JobHistory::Fail(int rank) {
-  if (rank >= 0 && !rounds_.back().failed_rank) rounds_.back().failed_rank = rank;
-}
-
 RoundRuns JobHistory::Run(TimePoint now) {
   rounds_.back().running = now;
   if (!down_since_) return {};
   return {.recovered = now - *std::exchange(down_since_, std::nullopt)};
-}
-
-Duration JobHistory::AgeOfRound(TimePoint now) const {
-  return now - rounds_.back().started.value_or(rounds_.back().opened);
 }
 
 Duration JobHistory::CurrentlyProductive(std::optional<Duration> detected, TimePoint now) const {

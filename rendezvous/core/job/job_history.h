@@ -40,7 +40,9 @@ class JobHistory {
   // The current round's members have their ranks.
   RoundStarted Start(const std::vector<Placement>& members, TimePoint now);
   // A worker with that rank has failed in the round; negative: rank unknown. Only the first counts.
-  void Fail(int rank);
+  void Fail(int rank) {
+    if (rank >= 0 && !rounds_.back().failed_rank) rounds_.back().failed_rank = rank;
+  }
   // All workers of the current round have started.
   RoundRuns Run(TimePoint now);
   // The round is over, and `next` opens. `detected`: how long ago the event happened that ended it;
@@ -53,7 +55,9 @@ class JobHistory {
   // Whether the current round has started.
   bool started() const { return rounds_.back().started.has_value(); }
   // How long the current round has run, or has gathered if it has not started.
-  Duration AgeOfRound(TimePoint now) const;
+  Duration AgeOfRound(TimePoint now) const {
+    return now - rounds_.back().started.value_or(rounds_.back().opened);
+  }
   HistorySnapshot Describe(TimePoint now) const;
 
  private:

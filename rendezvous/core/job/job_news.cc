@@ -80,10 +80,6 @@ void Job::TellAgain(AttendeeId agent) {
   }
 }
 
-void Job::Remark(const std::string& node_id, const std::string& what) {
-  Log(node_id, what);
-}
-
 void Job::NotifyAll(const std::string& sentence) {
   const auto notice = std::make_shared<const Directive>(Notice{sentence});
   for (const auto& [agent, attendee] : roster_.attendees()) Tell(agent, notice);
@@ -158,10 +154,6 @@ void Job::Tell(AttendeeId agent, std::shared_ptr<const Directive> directive) {
 
 void Job::Tell(AttendeeId agent, Directive directive) {
   outbox_->directives.emplace_back(agent, std::move(directive));
-}
-
-void Job::HaveWait(AttendeeId agent, const std::string& why, bool spare) {
-  Tell(agent, WaitFor(why, spare));
 }
 
 // A terminal may show several jobs, and a mistyped --rdzv-id is a separate job that never starts.

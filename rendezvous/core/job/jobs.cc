@@ -141,14 +141,6 @@ bool Jobs::IsOver(std::string_view run_id, Incarnation incarnation) const {
   return job == nullptr || job->incarnation() != incarnation;
 }
 
-void Jobs::Close(const std::string& why, TimePoint now) {
-  for (auto& [run_id, job] : jobs_) job->Close(why, now);
-}
-
-void Jobs::Tick(TimePoint now) {
-  for (auto& [run_id, job] : jobs_) job->Tick(now);
-}
-
 std::optional<TimePoint> Jobs::NextDeadline() const {
   std::optional<TimePoint> next;
   for (const auto& [run_id, job] : jobs_) {

@@ -105,8 +105,12 @@ class Jobs {
   }
 
   // Ends all of them, with kClosed.
-  void Close(const std::string& why, TimePoint now);
-  void Tick(TimePoint now);
+  void Close(const std::string& why, TimePoint now) {
+    for (auto& [run_id, job] : jobs_) job->Close(why, now);
+  }
+  void Tick(TimePoint now) {
+    for (auto& [run_id, job] : jobs_) job->Tick(now);
+  }
   std::optional<TimePoint> NextDeadline() const;
 
   std::size_t size() const { return jobs_.size(); }

@@ -323,10 +323,6 @@ absl::Status KeyValueStore::CheckWaits(std::string_view key, std::size_t bytes) 
   return absl::OkStatus();
 }
 
-void KeyValueStore::Track(std::string_view key) {
-  if (tracks_ && !changed_.contains(key)) changed_.emplace(key);
-}
-
 std::vector<std::string> KeyValueStore::TakeChangedKeys() {
   std::vector<std::string> keys(changed_.begin(), changed_.end());
   changed_.clear();

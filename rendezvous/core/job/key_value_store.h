@@ -202,7 +202,9 @@ class KeyValueStore {
   void TakeShare();
   // Writes without checking limits, and wakes waiters.
   void Write(std::string_view key, std::string* old_value, std::string_view value);
-  void Track(std::string_view key);
+  void Track(std::string_view key) {
+    if (tracks_ && !changed_.contains(key)) changed_.emplace(key);
+  }
   // Releases those at a barrier whose size a write has reached.
   void Count(std::string_view key, std::string_view value);
 

@@ -200,10 +200,6 @@ std::string ContestedRank::Clash() const {
   return absl::StrCat("nodes ", holder, " and ", newcomer, " both have node rank ", rank, kAdvice);
 }
 
-void RankContests::Open(AgentId newcomer, const JoinRequest& request, AttendeeId holder) {
-  contests_[newcomer] = {request, holder};
-}
-
 void RankContests::Witness(AttendeeId holder, const KeepAlive& beat) {
   for (auto& [newcomer, contest] : contests_) {
     if (contest.holder != holder) continue;

@@ -188,7 +188,9 @@ class RankContests {
   using HolderOf = absl::FunctionRef<std::optional<AttendeeId>(const JoinRequest&)>;
 
   // `newcomer` waits for a sign of life from `holder`.
-  void Open(AgentId newcomer, const JoinRequest& request, AttendeeId holder);
+  void Open(AgentId newcomer, const JoinRequest& request, AttendeeId holder) {
+    contests_[newcomer] = {request, holder};
+  }
   // It no longer waits, if it did.
   void Withdraw(AgentId newcomer) { contests_.erase(newcomer); }
 

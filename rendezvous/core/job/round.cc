@@ -155,10 +155,6 @@ std::optional<TimePoint> Round::NextDeadline() const {
   return last_call_ends_ ? std::min(*last_call_ends_, gives_up_) : gives_up_;
 }
 
-bool Round::IsJoined(std::string_view node_id) const {
-  return joined_ids_.contains(node_id);
-}
-
 bool Round::IsSpare(std::string_view node_id) const {
   return FindNode(spares_, node_id) != spares_.end();
 }

@@ -4,10 +4,6 @@
 
 namespace muster::rendezvous {
 
-bool ReadSoFar::Take(const LogPart& part) {
-  return std::visit([this](const auto& kind) { return Hear(kind); }, part);
-}
-
 bool ReadSoFar::Hear(const LogText& text) {
   if (!text.offset) {
     has_offsets_ = false;

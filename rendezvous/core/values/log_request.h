@@ -106,7 +106,9 @@ class ReadSoFar {
   explicit ReadSoFar(LogRequest request) : request_(std::move(request)) {}
 
   // Records a received part. False: the reader had it already, from before it lost its daemon.
-  bool Take(const LogPart& part);
+  bool Take(const LogPart& part) {
+    return std::visit([this](const auto& kind) { return Hear(kind); }, part);
+  }
 
   // Whether another daemon can be asked for exactly the rest: this daemon and the agents are new
   // enough to send positions, and a round has begun.
