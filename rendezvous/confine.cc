@@ -151,22 +151,6 @@ bool LockLand(const Confinement& confinement) {
   return ::syscall(SYS_landlock_restrict_self, rules.get(), 0) == 0;
 }
 
-}  // namespace
-
-std::vector<std::string> Confine(const Confinement& confinement) {
-  std::vector<std::string> missing;
-  const auto missed = [&](const char* what) {
-    missing.push_back(absl::StrCat(what, " (", base::SystemCause(), ")"));
-  };
-  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) missed("no new privileges");
-  if (::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) missed("no core files");
-  if (!LockLand(confinement)) missed("Landlock");
-  if (!RefuseCalls()) missed("seccomp");
-  return missing;
-}
-
-namespace {
-
 namespace fs = std::filesystem;
 
 constexpr const char* kFilesOfNames[] = {
@@ -230,6 +214,18 @@ class Walk {
 };
 
 }  // namespace
+
+std::vector<std::string> Confine(const Confinement& confinement) {
+  std::vector<std::string> missing;
+  const auto missed = [&](const char* what) {
+    missing.push_back(absl::StrCat(what, " (", base::SystemCause(), ")"));
+  };
+  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) missed("no new privileges");
+  if (::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) missed("no core files");
+  if (!LockLand(confinement)) missed("Landlock");
+  if (!RefuseCalls()) missed("seccomp");
+  return missing;
+}
 
 std::vector<std::string> FoldersOf(const std::string& file) {
   const Walk walk{fs::path(file)};

@@ -71,55 +71,6 @@ const Endpoint* FirstToAnswer(const std::vector<Endpoint>& places) {
   return first;
 }
 
-}  // namespace
-
-std::string ChannelTarget(const Endpoint& endpoint) {
-  // The scheme is spelled out, or a host called "unix" would be taken for one.
-  return "dns:///" + ToString(endpoint);
-}
-
-Endpoint FindLeader(const Endpoint& endpoint, std::chrono::milliseconds patience) {
-  const std::vector<Endpoint> places = EachOf(endpoint);
-  if (places.size() == 1) return endpoint;
-  const auto end = std::chrono::steady_clock::now() + patience;
-  for (;;) {
-    if (const Endpoint* const place = FirstToAnswer(places)) return *place;
-    if (std::chrono::steady_clock::now() >= end) return places.front();
-    // One of them takes over within seconds; nothing tells when.
-    std::this_thread::sleep_for(kBetweenRounds);
-  }
-}
-
-std::shared_ptr<grpc::Channel> OpenChannel(const std::string& target,
-                                           const Credentials& credentials,
-                                           const ChannelOptions& options) {
-  InitGrpcRuntime();
-  grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  // The cluster's own traffic, whatever http_proxy says.
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  // A peer whose host has lost its power does not end a call: unanswered pings do.
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS,
-                   static_cast<int>(options.peer_silence.count()) / 3 * 2);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
-                   static_cast<int>(options.peer_silence.count()) / 3);
-  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  // No ping to measure the bandwidth with every message, as in server.cc.
-  arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectAttemptMs);
-  arguments.SetMaxReceiveMessageSize(options.max_message_bytes);
-  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS,
-                   static_cast<int>(options.first_reconnect.count()));
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS,
-                   static_cast<int>(options.longest_reconnect.count()));
-  const Credentials::Client client = credentials.ForClient();
-  const std::string& name = client.server_name.empty() ? options.host : client.server_name;
-  if (credentials.secure() && !name.empty()) arguments.SetSslTargetNameOverride(name);
-  return grpc::CreateCustomChannel(target, client.credentials, arguments);
-}
-
-namespace {
-
 constexpr char kNotMuster[] = "what answers there is not a Muster rendezvous";
 
 // What has gone wrong between two ends of which one asks for another proof than the other gives
@@ -166,7 +117,89 @@ std::string WhyUnavailable(const ConnectionError& error) {
              : error.cause;
 }
 
+// It grows with the jobs of the daemon and their nodes.
+constexpr int kMaxAnswerBytes = 256 << 20;
+
+// Before the next place is looked for where the last one leads no longer.
+constexpr std::chrono::milliseconds kBetweenAsking(50);
+
+template <typename Request, typename Response>
+using RendezvousMethod = grpc::Status (v1::Rendezvous::Stub::*)(grpc::ClientContext*,
+                                                                const Request&, Response*);
+
+template <typename Request, typename Response>
+absl::StatusOr<Response> Ask(const DaemonOptions& daemon,
+                             RendezvousMethod<Request, Response> method, const Request& request) {
+  using std::chrono::milliseconds;
+  const auto end = std::chrono::steady_clock::now() + daemon.patience;
+  const auto left = [end] {
+    const auto left = end - std::chrono::steady_clock::now();
+    return std::max(std::chrono::duration_cast<milliseconds>(left), milliseconds(1));
+  };
+  const bool may_be_elsewhere = EachOf(daemon.endpoint).size() > 1;
+  for (;;) {
+    const auto stub = v1::Rendezvous::NewStub(
+        OpenChannel(ChannelTarget(FindLeader(daemon.endpoint, left())), daemon.credentials,
+                    {.max_message_bytes = kMaxAnswerBytes}));
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + left());
+    Response response;
+    const grpc::Status status = (stub.get()->*method)(&context, request, &response);
+    if (status.ok()) return response;
+    // The one that was found has just been followed by another, and does not listen for long.
+    const bool again = status.error_code() == grpc::StatusCode::UNAVAILABLE && may_be_elsewhere &&
+                       std::chrono::steady_clock::now() + kBetweenAsking < end;
+    if (!again) return ExplainFailure(status, daemon);
+    std::this_thread::sleep_for(kBetweenAsking);
+  }
+}
+
 }  // namespace
+
+std::string ChannelTarget(const Endpoint& endpoint) {
+  // The scheme is spelled out, or a host called "unix" would be taken for one.
+  return "dns:///" + ToString(endpoint);
+}
+
+Endpoint FindLeader(const Endpoint& endpoint, std::chrono::milliseconds patience) {
+  const std::vector<Endpoint> places = EachOf(endpoint);
+  if (places.size() == 1) return endpoint;
+  const auto end = std::chrono::steady_clock::now() + patience;
+  for (;;) {
+    if (const Endpoint* const place = FirstToAnswer(places)) return *place;
+    if (std::chrono::steady_clock::now() >= end) return places.front();
+    // One of them takes over within seconds; nothing tells when.
+    std::this_thread::sleep_for(kBetweenRounds);
+  }
+}
+
+std::shared_ptr<grpc::Channel> OpenChannel(const std::string& target,
+                                           const Credentials& credentials,
+                                           const ChannelOptions& options) {
+  InitGrpcRuntime();
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  // The cluster's own traffic, whatever http_proxy says.
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  // A peer whose host has lost its power does not end a call: unanswered pings do.
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS,
+                   static_cast<int>(options.peer_silence.count()) / 3 * 2);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
+                   static_cast<int>(options.peer_silence.count()) / 3);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  // No ping to measure the bandwidth with every message, as in server.cc.
+  arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectAttemptMs);
+  arguments.SetMaxReceiveMessageSize(options.max_message_bytes);
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS,
+                   static_cast<int>(options.first_reconnect.count()));
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS,
+                   static_cast<int>(options.longest_reconnect.count()));
+  const Credentials::Client client = credentials.ForClient();
+  const std::string& name = client.server_name.empty() ? options.host : client.server_name;
+  if (credentials.secure() && !name.empty()) arguments.SetSslTargetNameOverride(name);
+  return grpc::CreateCustomChannel(target, client.credentials, arguments);
+}
 
 // What gRPC wraps around the cause is for those who debug gRPC: "failed to connect to all
 // addresses; last error: UNKNOWN: ipv4:127.0.0.1:1: Failed to connect to remote host: Connection
@@ -228,47 +261,6 @@ absl::Status ExplainFailure(const grpc::Status& status, const DaemonOptions& dae
                           absl::StrCat(where, OneLine(status.error_message(), kMaxDaemonSentence)));
   }
 }
-
-namespace {
-
-// It grows with the jobs of the daemon and their nodes.
-constexpr int kMaxAnswerBytes = 256 << 20;
-
-// Before the next place is looked for where the last one leads no longer.
-constexpr std::chrono::milliseconds kBetweenAsking(50);
-
-template <typename Request, typename Response>
-using RendezvousMethod = grpc::Status (v1::Rendezvous::Stub::*)(grpc::ClientContext*,
-                                                                const Request&, Response*);
-
-template <typename Request, typename Response>
-absl::StatusOr<Response> Ask(const DaemonOptions& daemon,
-                             RendezvousMethod<Request, Response> method, const Request& request) {
-  using std::chrono::milliseconds;
-  const auto end = std::chrono::steady_clock::now() + daemon.patience;
-  const auto left = [end] {
-    const auto left = end - std::chrono::steady_clock::now();
-    return std::max(std::chrono::duration_cast<milliseconds>(left), milliseconds(1));
-  };
-  const bool may_be_elsewhere = EachOf(daemon.endpoint).size() > 1;
-  for (;;) {
-    const auto stub = v1::Rendezvous::NewStub(
-        OpenChannel(ChannelTarget(FindLeader(daemon.endpoint, left())), daemon.credentials,
-                    {.max_message_bytes = kMaxAnswerBytes}));
-    grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + left());
-    Response response;
-    const grpc::Status status = (stub.get()->*method)(&context, request, &response);
-    if (status.ok()) return response;
-    // The one that was found has just been followed by another, and does not listen for long.
-    const bool again = status.error_code() == grpc::StatusCode::UNAVAILABLE && may_be_elsewhere &&
-                       std::chrono::steady_clock::now() + kBetweenAsking < end;
-    if (!again) return ExplainFailure(status, daemon);
-    std::this_thread::sleep_for(kBetweenAsking);
-  }
-}
-
-}  // namespace
 
 absl::StatusOr<JobSnapshot> DescribeJob(const DaemonOptions& daemon, const std::string& run_id) {
   v1::DescribeRequest request;

@@ -20,7 +20,7 @@ namespace muster::rendezvous {
 namespace {
 
 using boost::asio::ip::tcp;
-using Error = boost::system::error_code;
+using boost::system::error_code;
 
 constexpr std::chrono::seconds kPatience(1);
 constexpr std::size_t kShownBytes = 24;
@@ -34,21 +34,22 @@ class Probe : public std::enable_shared_from_this<Probe> {
       : resolver_(io), socket_(io), timer_(io, kPatience), done_(std::move(done)) {}
 
   void Start(const Endpoint& endpoint) {
-    timer_.async_wait([self = shared_from_this()](const Error& error) {
+    timer_.async_wait([self = shared_from_this()](const error_code& error) {
       if (!error) self->End(0);
     });
-    resolver_.async_resolve(
-        endpoint.host, std::to_string(endpoint.port),
-        [self = shared_from_this()](const Error& error, const tcp::resolver::results_type& found) {
-          if (error) return self->End(0);
-          self->Connect(found);
-        });
+    resolver_.async_resolve(endpoint.host, std::to_string(endpoint.port),
+                            [self = shared_from_this()](const error_code& error,
+                                                        const tcp::resolver::results_type& found) {
+                              if (error) return self->End(0);
+                              self->Connect(found);
+                            });
   }
 
  private:
   void Connect(const tcp::resolver::results_type& places) {
     boost::asio::async_connect(
-        socket_, places, [self = shared_from_this()](const Error& error, const tcp::endpoint&) {
+        socket_, places,
+        [self = shared_from_this()](const error_code& error, const tcp::endpoint&) {
           if (error) return self->End(0);
           self->Ask();
         });
@@ -57,17 +58,17 @@ class Probe : public std::enable_shared_from_this<Probe> {
   void Ask() {
     // What it says counts, even where it does not take the request.
     boost::asio::async_write(socket_, boost::asio::buffer(kRequest),
-                             [self = shared_from_this()](const Error&, std::size_t) {});
+                             [self = shared_from_this()](const error_code&, std::size_t) {});
     socket_.async_read_some(
         boost::asio::buffer(answer_),
-        [self = shared_from_this()](const Error&, std::size_t size) { self->End(size); });
+        [self = shared_from_this()](const error_code&, std::size_t size) { self->End(size); });
   }
 
   void End(std::size_t size) {
     if (done_ == nullptr) return;
     timer_.cancel();
     resolver_.cancel();
-    Error ignored;
+    error_code ignored;
     socket_.close(ignored);
     std::exchange(done_, nullptr)(WhatSpeaks({answer_.data(), size}));
   }
@@ -78,6 +79,9 @@ class Probe : public std::enable_shared_from_this<Probe> {
   std::array<char, 64> answer_{};
   std::function<void(const std::string&)> done_;
 };
+
+// A SYN that is lost is sent again after one second.
+constexpr std::chrono::seconds kLongestKnock(2);
 
 }  // namespace
 
@@ -109,17 +113,6 @@ std::string ProbeListener(const Endpoint& endpoint) {
   io.run();
   return found;
 }
-
-namespace {
-
-using boost::asio::ip::tcp;
-using boost::system::error_code;
-using Clock = std::chrono::steady_clock;
-
-// A SYN that is lost is sent again after one second.
-constexpr std::chrono::seconds kLongestKnock(2);
-
-}  // namespace
 
 // Its handlers hold it; those that are left when it was ended find no knocker.
 class Prober::Call : public std::enable_shared_from_this<Call> {
@@ -186,7 +179,7 @@ class Prober::Call : public std::enable_shared_from_this<Call> {
   }
 
   Prober* prober_;  // null: cancelled
-  const TimePoint made_ = Clock::now();
+  const TimePoint made_ = std::chrono::steady_clock::now();
   const ProbeNonce nonce_ = MakeProbeNonce();
   const SessionToken session_;
   const ProbeSecret secret_;

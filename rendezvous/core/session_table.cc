@@ -29,6 +29,66 @@ constexpr Duration kLateness[] = {milliseconds(1),    milliseconds(5),     milli
                                   milliseconds(250),  milliseconds(500),   milliseconds(1000),
                                   milliseconds(2500), milliseconds(10'000)};
 
+// Linux keeps sending what a process left in a closed socket for about two minutes
+// (tcp_orphan_retries in tcp(7)); then the connection is gone.
+constexpr Duration kLatest = std::chrono::minutes(5);
+
+constexpr Duration kShortestLease = std::chrono::milliseconds(100);
+// A lost node can keep the others waiting at most this long.
+constexpr Duration kLongestLease = std::chrono::hours(1);
+constexpr Duration kLongestDelay = std::chrono::hours(24);
+constexpr std::size_t kLongestSession = 64;
+
+std::string SettingsObjection(const JobSettings& settings, int max_nodes) {
+  if (settings.min_nodes < 1 || settings.max_nodes < settings.min_nodes ||
+      settings.max_nodes > max_nodes) {
+    return absl::StrCat("the number of nodes ", settings.min_nodes, ":", settings.max_nodes,
+                        " is not 1 <= min <= max <= ", max_nodes);
+  }
+  if (settings.max_restarts < 0) return "the number of restarts is negative";
+  if (settings.exact_ranks && settings.min_nodes != settings.max_nodes) {
+    return "fixed node ranks need a fixed number of nodes, not MIN:MAX";
+  }
+  if (settings.join_timeout <= Duration::zero() || settings.last_call < Duration::zero() ||
+      settings.keep_alive < Duration::zero() || settings.lease < Duration::zero()) {
+    return "a timeout is not positive";
+  }
+  const RestartPolicy& restart = settings.restart;
+  if (restart.window < Duration::zero() || restart.delay < Duration::zero() ||
+      restart.longest_delay < restart.delay || restart.longest_delay > kLongestDelay ||
+      restart.no_progress_limit < 0) {
+    return "the restart policy has a negative number, or a delay that is too long";
+  }
+  if (!(settings.straggler_threshold >= 0)) return "the threshold for stragglers is not from 0";
+  if (settings.lease != Duration::zero() && settings.lease < kShortestLease) {
+    return absl::StrCat("the lease of ", base::Seconds(settings.lease), " is shorter than ",
+                        base::Seconds(kShortestLease));
+  }
+  if (settings.lease > kLongestLease) {
+    return absl::StrCat("the lease of ", base::Seconds(settings.lease), " is longer than ",
+                        base::Seconds(kLongestLease),
+                        ", for which a lost node would hold up the others");
+  }
+  return "";
+}
+
+std::string NodeCounts(const JobSettings& settings) {
+  if (settings.min_nodes == settings.max_nodes) return absl::StrCat(settings.max_nodes);
+  return absl::StrCat(settings.min_nodes, ":", settings.max_nodes);
+}
+
+std::string NodeObjection(const NodeInfo& node) {
+  if (const absl::Status status = CheckName("node id", node.node_id); !status.ok()) {
+    return std::string(status.message());
+  }
+  if (node.slots < 1 || node.slots > 65'536) {
+    return absl::StrCat(node.slots, " workers on a node is not between 1 and 65536");
+  }
+  if (node.master_port == 0) return "the node holds no port for the workers' store";
+  if (node.rank_hint && *node.rank_hint < 0) return "the node rank is negative";
+  return "";
+}
+
 }  // namespace
 
 Duration KeepAliveFor(const JobSettings& settings) {
@@ -159,14 +219,6 @@ std::optional<TimePoint> SessionTable::NextLeaseEnd() const {
   return leases_.begin()->first;
 }
 
-namespace {
-
-// Linux keeps sending what a process left in a closed socket for about two minutes
-// (tcp_orphan_retries in tcp(7)); then the connection is gone.
-constexpr Duration kLatest = std::chrono::minutes(5);
-
-}  // namespace
-
 void EndedSessions::Add(const SessionToken& session, AgentId agent, std::uint64_t connection,
                         TimePoint now) {
   while (!in_order_.empty() && in_order_.front().first + kLatest < now) {
@@ -187,66 +239,6 @@ bool EndedSessions::SaidBefore(const SessionToken& session, AgentId agent,
   if (end == ends_.end()) return false;
   return connection < end->second.connection || agent == end->second.agent;
 }
-
-namespace {
-
-constexpr Duration kShortestLease = std::chrono::milliseconds(100);
-// A lost node can keep the others waiting at most this long.
-constexpr Duration kLongestLease = std::chrono::hours(1);
-constexpr Duration kLongestDelay = std::chrono::hours(24);
-constexpr std::size_t kLongestSession = 64;
-
-std::string SettingsObjection(const JobSettings& settings, int max_nodes) {
-  if (settings.min_nodes < 1 || settings.max_nodes < settings.min_nodes ||
-      settings.max_nodes > max_nodes) {
-    return absl::StrCat("the number of nodes ", settings.min_nodes, ":", settings.max_nodes,
-                        " is not 1 <= min <= max <= ", max_nodes);
-  }
-  if (settings.max_restarts < 0) return "the number of restarts is negative";
-  if (settings.exact_ranks && settings.min_nodes != settings.max_nodes) {
-    return "fixed node ranks need a fixed number of nodes, not MIN:MAX";
-  }
-  if (settings.join_timeout <= Duration::zero() || settings.last_call < Duration::zero() ||
-      settings.keep_alive < Duration::zero() || settings.lease < Duration::zero()) {
-    return "a timeout is not positive";
-  }
-  const RestartPolicy& restart = settings.restart;
-  if (restart.window < Duration::zero() || restart.delay < Duration::zero() ||
-      restart.longest_delay < restart.delay || restart.longest_delay > kLongestDelay ||
-      restart.no_progress_limit < 0) {
-    return "the restart policy has a negative number, or a delay that is too long";
-  }
-  if (!(settings.straggler_threshold >= 0)) return "the threshold for stragglers is not from 0";
-  if (settings.lease != Duration::zero() && settings.lease < kShortestLease) {
-    return absl::StrCat("the lease of ", base::Seconds(settings.lease), " is shorter than ",
-                        base::Seconds(kShortestLease));
-  }
-  if (settings.lease > kLongestLease) {
-    return absl::StrCat("the lease of ", base::Seconds(settings.lease), " is longer than ",
-                        base::Seconds(kLongestLease),
-                        ", for which a lost node would hold up the others");
-  }
-  return "";
-}
-
-std::string NodeCounts(const JobSettings& settings) {
-  if (settings.min_nodes == settings.max_nodes) return absl::StrCat(settings.max_nodes);
-  return absl::StrCat(settings.min_nodes, ":", settings.max_nodes);
-}
-
-std::string NodeObjection(const NodeInfo& node) {
-  if (const absl::Status status = CheckName("node id", node.node_id); !status.ok()) {
-    return std::string(status.message());
-  }
-  if (node.slots < 1 || node.slots > 65'536) {
-    return absl::StrCat(node.slots, " workers on a node is not between 1 and 65536");
-  }
-  if (node.master_port == 0) return "the node holds no port for the workers' store";
-  if (node.rank_hint && *node.rank_hint < 0) return "the node rank is negative";
-  return "";
-}
-
-}  // namespace
 
 std::string NameObjection(const JoinRequest& request) {
   if (const absl::Status status = CheckName("run id", request.run_id); !status.ok()) {

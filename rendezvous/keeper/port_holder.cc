@@ -77,6 +77,54 @@ void AwaitEndOf(pid_t parent) {
   _exit(0);
 }
 
+// The assumed limit if descriptors cannot be listed; the loop then takes a few milliseconds.
+constexpr rlim_t kManyDescriptors = 1 << 16;
+
+bool IsKept(std::span<const int> kept, int fd) {
+  return std::find(kept.begin(), kept.end(), fd) != kept.end();
+}
+
+// Closes [first, end).
+bool CloseRange(unsigned first, unsigned end) {
+  return first >= end || syscall(SYS_close_range, first, end - 1, 0) == 0;
+}
+
+void CloseUpToLimitBut(std::span<const int> kept) {
+  rlimit limit = {};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  const int end = static_cast<int>(std::min(limit.rlim_cur, kManyDescriptors));
+  for (int fd = 0; fd < end; ++fd) {
+    if (!IsKept(kept, fd)) close(fd);
+  }
+}
+
+// Marks epoll events of listening sockets, as opposed to callers.
+constexpr std::uint32_t kSocket = 1u << 31;
+
+void Await(int epoll, int fd, std::uint32_t events, std::uint32_t tag) {
+  epoll_event event = {};
+  event.events = events;
+  event.data.u32 = tag;
+  epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event);
+}
+
+// A peer that uses one of this machine's addresses is on it: the kernel drops such packets from
+// elsewhere.
+bool ComesFromThisMachine(int connection) {
+  sockaddr_in6 here = {}, there = {};
+  socklen_t here_size = sizeof here, there_size = sizeof there;
+  auto* const ours = reinterpret_cast<sockaddr*>(&here);
+  auto* const theirs = reinterpret_cast<sockaddr*>(&there);
+  if (getsockname(connection, ours, &here_size) != 0) return false;
+  if (getpeername(connection, theirs, &there_size) != 0) return false;
+  if (ours->sa_family != theirs->sa_family) return false;
+  if (ours->sa_family == AF_INET6) {
+    return std::memcmp(&here.sin6_addr, &there.sin6_addr, sizeof here.sin6_addr) == 0;
+  }
+  return reinterpret_cast<const sockaddr_in*>(ours)->sin_addr.s_addr ==
+         reinterpret_cast<const sockaddr_in*>(theirs)->sin_addr.s_addr;
+}
+
 }  // namespace
 
 absl::StatusOr<PortHolder> PortHolder::Start(std::span<const int> sockets, const ProbeKey& key) {
@@ -107,31 +155,6 @@ PortHolder::~PortHolder() {
   base::Reap(pid_);
   munmap(attending_, sizeof *attending_);
 }
-
-namespace {
-
-// The assumed limit if descriptors cannot be listed; the loop then takes a few milliseconds.
-constexpr rlim_t kManyDescriptors = 1 << 16;
-
-bool IsKept(std::span<const int> kept, int fd) {
-  return std::find(kept.begin(), kept.end(), fd) != kept.end();
-}
-
-// Closes [first, end).
-bool CloseRange(unsigned first, unsigned end) {
-  return first >= end || syscall(SYS_close_range, first, end - 1, 0) == 0;
-}
-
-void CloseUpToLimitBut(std::span<const int> kept) {
-  rlimit limit = {};
-  getrlimit(RLIMIT_NOFILE, &limit);
-  const int end = static_cast<int>(std::min(limit.rlim_cur, kManyDescriptors));
-  for (int fd = 0; fd < end; ++fd) {
-    if (!IsKept(kept, fd)) close(fd);
-  }
-}
-
-}  // namespace
 
 void CloseListedBut(std::span<const int> kept) {
   const int list = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -167,37 +190,6 @@ void CloseAllBut(std::span<const int> kept) {
   }
   if (!CloseRange(first, UINT_MAX)) CloseListedBut(kept);
 }
-
-namespace {
-
-// Marks epoll events of listening sockets, as opposed to callers.
-constexpr std::uint32_t kSocket = 1u << 31;
-
-void Await(int epoll, int fd, std::uint32_t events, std::uint32_t tag) {
-  epoll_event event = {};
-  event.events = events;
-  event.data.u32 = tag;
-  epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event);
-}
-
-// A peer that uses one of this machine's addresses is on it: the kernel drops such packets from
-// elsewhere.
-bool ComesFromThisMachine(int connection) {
-  sockaddr_in6 here = {}, there = {};
-  socklen_t here_size = sizeof here, there_size = sizeof there;
-  auto* const ours = reinterpret_cast<sockaddr*>(&here);
-  auto* const theirs = reinterpret_cast<sockaddr*>(&there);
-  if (getsockname(connection, ours, &here_size) != 0) return false;
-  if (getpeername(connection, theirs, &there_size) != 0) return false;
-  if (ours->sa_family != theirs->sa_family) return false;
-  if (ours->sa_family == AF_INET6) {
-    return std::memcmp(&here.sin6_addr, &there.sin6_addr, sizeof here.sin6_addr) == 0;
-  }
-  return reinterpret_cast<const sockaddr_in*>(ours)->sin_addr.s_addr ==
-         reinterpret_cast<const sockaddr_in*>(theirs)->sin_addr.s_addr;
-}
-
-}  // namespace
 
 ProbeResponder::ProbeResponder(std::span<const int> sockets, const ProbeKey& key, ProbeWord word)
     : key_(key), word_(word), socket_count_(std::min(sockets.size(), kMaxSockets)) {

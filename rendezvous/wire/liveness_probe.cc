@@ -124,6 +124,8 @@ std::string_view NameOf(ProbeWord word) {
   return word == ProbeWord::kPaused ? kPausedWord : kGoneWord;
 }
 
+constexpr std::string_view kDeathNoticeBegin = "DEAD ";
+
 }  // namespace
 
 ProbeKey MakeKnockKey() {
@@ -191,19 +193,12 @@ std::optional<ProbeWord> VerifyProbeAnswer(const ProbeSecret& secret, const Prob
   return std::nullopt;
 }
 
-namespace {
-
-constexpr std::string_view kDeathNoticeBegin = "DEAD ";
-
-}  // namespace
-
 std::string FormatDeathNotice(const SessionToken& session) {
   return absl::StrCat("DEAD ", session, "\n");
 }
 
 std::optional<SessionToken> ParseDeathNotice(std::string_view text) {
-  if (text.substr(0, kDeathNoticeBegin.size()) != kDeathNoticeBegin || text.back() != '\n')
-    return std::nullopt;
+  if (!text.starts_with(kDeathNoticeBegin) || text.back() != '\n') return std::nullopt;
   text.remove_prefix(kDeathNoticeBegin.size());
   text.remove_suffix(1);
   if (text.empty() || text.find('\n') != std::string_view::npos) return std::nullopt;

@@ -90,85 +90,6 @@ void ToWire(const LogNotice& notice, v1::LogNotice* wire) {
   wire->set_is_loss(notice.is_loss);
 }
 
-}  // namespace
-
-void ToWire(const LogRequest& request, v1::LogRequest* wire) {
-  wire->set_run_id(request.run_id);
-  RangesToWire(request.ranks, wire);
-  if (request.round) wire->set_round(*request.round);
-  wire->set_previous(request.previous);
-  ToWire(request.extent, wire->mutable_extent());
-  wire->set_incarnation(request.incarnation);
-}
-
-void ToWire(const LogWanted& wanted, v1::LogWanted* wire) {
-  wire->set_delivery(wanted.delivery);
-  wire->set_round(wanted.round.number);
-  wire->set_incarnation(wanted.round.incarnation);
-  RangesToWire(wanted.ranks, wire);
-  ToWire(wanted.extent, wire->mutable_extent());
-}
-
-void ToWire(const LogPart& part, v1::LogPart* wire) {
-  if (const auto* text = std::get_if<LogText>(&part)) ToWire(*text, wire->mutable_text());
-  if (const auto* notice = std::get_if<LogNotice>(&part)) ToWire(*notice, wire->mutable_notice());
-  if (const auto* round = std::get_if<LogRound>(&part)) {
-    wire->mutable_round()->set_round(round->round);
-    wire->mutable_round()->set_reason(Line(round->reason));
-    wire->mutable_round()->set_incarnation(round->incarnation);
-  }
-}
-
-void ToWire(const LogPart& part, v1::LogDelivery* wire) {
-  if (const auto* text = std::get_if<LogText>(&part)) ToWire(*text, wire->mutable_text());
-  if (const auto* notice = std::get_if<LogNotice>(&part)) ToWire(*notice, wire->mutable_notice());
-}
-
-LogRequest FromWire(const v1::LogRequest& wire) {
-  LogRequest request{.run_id = wire.run_id(),
-                     .ranks = RangesFromWire(wire),
-                     .previous = wire.previous(),
-                     .extent = FromWire(wire.extent()),
-                     .incarnation = wire.incarnation()};
-  if (wire.has_round()) request.round = wire.round();
-  return request;
-}
-
-LogWanted FromWire(const v1::LogWanted& wire) {
-  return {.delivery = wire.delivery(),
-          .round = {wire.incarnation(), wire.round()},
-          .ranks = RangesFromWire(wire),
-          .extent = FromWire(wire.extent())};
-}
-
-LogPart FromWire(v1::LogPart&& wire) {
-  switch (wire.part_case()) {
-    case v1::LogPart::kText:
-      return TextFromWire(wire.mutable_text());
-    case v1::LogPart::kNotice:
-      return NoticeFromWire(wire.notice());
-    case v1::LogPart::kRound:
-      return LogRound{wire.round().round(), Line(wire.round().reason()),
-                      wire.round().incarnation()};
-    case v1::LogPart::PART_NOT_SET:
-      break;
-  }
-  return LogNotice{.sentence = "received a message that this version of Muster does not know"};
-}
-
-LogPart FromWire(v1::LogDelivery&& wire) {
-  switch (wire.part_case()) {
-    case v1::LogDelivery::kText:
-      return TextFromWire(wire.mutable_text());
-    case v1::LogDelivery::kNotice:
-      return NoticeFromWire(wire.notice());
-    default:
-      return LogNotice{.sentence = "an agent sent a message that this daemon does not know"};
-  }
-}
-
-namespace {
-
 // The longest name a worker may give (worker/hang/hang_watch.h).
 constexpr std::size_t kMaxPhaseName = 15;
 constexpr std::size_t kMostPhasesOfRank = 8;
@@ -283,6 +204,81 @@ RankTrouble ReadTrouble(const v1::RankTrouble& in) {
 }
 
 }  // namespace
+
+void ToWire(const LogRequest& request, v1::LogRequest* wire) {
+  wire->set_run_id(request.run_id);
+  RangesToWire(request.ranks, wire);
+  if (request.round) wire->set_round(*request.round);
+  wire->set_previous(request.previous);
+  ToWire(request.extent, wire->mutable_extent());
+  wire->set_incarnation(request.incarnation);
+}
+
+void ToWire(const LogWanted& wanted, v1::LogWanted* wire) {
+  wire->set_delivery(wanted.delivery);
+  wire->set_round(wanted.round.number);
+  wire->set_incarnation(wanted.round.incarnation);
+  RangesToWire(wanted.ranks, wire);
+  ToWire(wanted.extent, wire->mutable_extent());
+}
+
+void ToWire(const LogPart& part, v1::LogPart* wire) {
+  if (const auto* text = std::get_if<LogText>(&part)) ToWire(*text, wire->mutable_text());
+  if (const auto* notice = std::get_if<LogNotice>(&part)) ToWire(*notice, wire->mutable_notice());
+  if (const auto* round = std::get_if<LogRound>(&part)) {
+    wire->mutable_round()->set_round(round->round);
+    wire->mutable_round()->set_reason(Line(round->reason));
+    wire->mutable_round()->set_incarnation(round->incarnation);
+  }
+}
+
+void ToWire(const LogPart& part, v1::LogDelivery* wire) {
+  if (const auto* text = std::get_if<LogText>(&part)) ToWire(*text, wire->mutable_text());
+  if (const auto* notice = std::get_if<LogNotice>(&part)) ToWire(*notice, wire->mutable_notice());
+}
+
+LogRequest FromWire(const v1::LogRequest& wire) {
+  LogRequest request{.run_id = wire.run_id(),
+                     .ranks = RangesFromWire(wire),
+                     .previous = wire.previous(),
+                     .extent = FromWire(wire.extent()),
+                     .incarnation = wire.incarnation()};
+  if (wire.has_round()) request.round = wire.round();
+  return request;
+}
+
+LogWanted FromWire(const v1::LogWanted& wire) {
+  return {.delivery = wire.delivery(),
+          .round = {wire.incarnation(), wire.round()},
+          .ranks = RangesFromWire(wire),
+          .extent = FromWire(wire.extent())};
+}
+
+LogPart FromWire(v1::LogPart&& wire) {
+  switch (wire.part_case()) {
+    case v1::LogPart::kText:
+      return TextFromWire(wire.mutable_text());
+    case v1::LogPart::kNotice:
+      return NoticeFromWire(wire.notice());
+    case v1::LogPart::kRound:
+      return LogRound{wire.round().round(), Line(wire.round().reason()),
+                      wire.round().incarnation()};
+    case v1::LogPart::PART_NOT_SET:
+      break;
+  }
+  return LogNotice{.sentence = "received a message that this version of Muster does not know"};
+}
+
+LogPart FromWire(v1::LogDelivery&& wire) {
+  switch (wire.part_case()) {
+    case v1::LogDelivery::kText:
+      return TextFromWire(wire.mutable_text());
+    case v1::LogDelivery::kNotice:
+      return NoticeFromWire(wire.notice());
+    default:
+      return LogNotice{.sentence = "an agent sent a message that this daemon does not know"};
+  }
+}
 
 void ToWire(const Progress& progress, v1::Progress* wire) {
   wire->set_round(progress.round.number);

@@ -53,6 +53,11 @@ std::string Explain(const StragglerChange& change, const std::string& host) {
                       InSeconds(change.median_in_phase), " at the median");
 }
 
+// A look goes through all ranks of the job; agents report once a second.
+constexpr Duration kLookPause = std::chrono::milliseconds(500);
+// Named at once; all ranks of a node lose output when its disk is full.
+constexpr std::size_t kMostInWords = 4;
+
 }  // namespace
 
 std::vector<Notice> ExplainAll(const std::vector<StragglerChange>& changes,
@@ -158,15 +163,6 @@ std::optional<Straggling> Stragglers::Find(int rank, TimePoint now) const {
   if (found == judged_.end() || !found->second.since) return std::nullopt;
   return Straggling{found->second.slower, found->second.phase, now - *found->second.since};
 }
-
-namespace {
-
-// A look goes through all ranks of the job; agents report once a second.
-constexpr Duration kLookPause = std::chrono::milliseconds(500);
-// Named at once; all ranks of a node lose output when its disk is full.
-constexpr std::size_t kMostInWords = 4;
-
-}  // namespace
 
 std::string FormatTroubles(const std::vector<TroubleSnapshot>& troubles) {
   if (troubles.empty()) return "reports that its ranks are fine again";

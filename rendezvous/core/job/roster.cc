@@ -122,6 +122,8 @@ std::vector<std::string> AddressesOf(const std::vector<Placement>& members) {
   return addresses;
 }
 
+constexpr char kAdvice[] = "; give each node a --node-rank of its own";
+
 }  // namespace
 
 std::vector<std::shared_ptr<const Directive>> MakeAssignments(
@@ -174,12 +176,6 @@ const Placement& MemberWith(int rank, const std::vector<Placement>& members) {
   }
   std::abort();
 }
-
-namespace {
-
-constexpr char kAdvice[] = "; give each node a --node-rank of its own";
-
-}  // namespace
 
 std::string ContestedRank::Question() const {
   return absl::StrCat("node rank ", rank, " of job '", run_id, "' is node ", holder,

@@ -20,6 +20,15 @@ Verdict MakeVerdict(const JobFacts& job, VerdictKind kind, const std::string& wh
           .restarts = job.restarts};
 }
 
+// After this many times the longest delay without a restart, the next failure counts as the first.
+constexpr int kCalmFactor = 10;
+
+// `window` completes the sentence if only restarts within it count.
+std::string UsedUp(int restarts, const std::string& window) {
+  return restarts == 1 ? absl::StrCat(", and the one restart", window, " is used up")
+                       : absl::StrCat(", and all ", restarts, " restarts", window, " are used up");
+}
+
 }  // namespace
 
 Verdict SucceededVerdict(const JobFacts& job, const std::vector<Placement>& members) {
@@ -59,19 +68,6 @@ Verdict WithoutQuotes(Verdict verdict) {
   }
   return verdict;
 }
-
-namespace {
-
-// After this many times the longest delay without a restart, the next failure counts as the first.
-constexpr int kCalmFactor = 10;
-
-// `window` completes the sentence if only restarts within it count.
-std::string UsedUp(int restarts, const std::string& window) {
-  return restarts == 1 ? absl::StrCat(", and the one restart", window, " is used up")
-                       : absl::StrCat(", and all ", restarts, " restarts", window, " are used up");
-}
-
-}  // namespace
 
 RestartBudget::RestartBudget(const JobSettings& settings)
     : max_restarts_(settings.max_restarts), policy_(settings.restart) {}
