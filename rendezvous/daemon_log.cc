@@ -204,10 +204,7 @@ class Sink final : public spdlog::sinks::base_sink<spdlog::details::null_mutex> 
     spdlog::memory_buf_t line;
     formatter_->format(message, line);
     std::string text(line.data(), line.size());
-    if (lost_ > 0) {
-      text = absl::StrCat("musterd: ", lost_, lost_ == 1 ? " line is" : " lines are",
-                          " missing here: nothing was reading\n", text);
-    }
+    if (lost_ > 0) text = LostSentence(lost_) + text;
     if (Put(text)) {
       lost_ = 0;
     } else {

@@ -93,7 +93,7 @@ class SupervisorPolicy {
   static constexpr int kLeadsNoLonger = 6;
   static constexpr int kUnusable = 7;
 
-  Actions OnBegin(TimePoint now) { return StartAgain(now, {}); }
+  Actions OnBegin(TimePoint now) { return {StartAgain(now, {})}; }
   // The daemon has read its journal, and is ready to serve.
   Actions OnReadToGo(TimePoint now);
   Actions OnReady(int port);
@@ -113,7 +113,7 @@ class SupervisorPolicy {
  private:
   enum class State { kStarting, kServing, kDead, kReplaced, kEnding };
 
-  Actions StartAgain(TimePoint now, Start how);
+  Start StartAgain(TimePoint now, Start how);
 
   State state_ = State::kDead;
   TimePoint since_{};  // start of the state

@@ -32,10 +32,10 @@ int ExitCodeAfter(DaemonEnd end) {
 
 }  // namespace
 
-SupervisorPolicy::Actions SupervisorPolicy::StartAgain(TimePoint now, Start how) {
+SupervisorPolicy::Start SupervisorPolicy::StartAgain(TimePoint now, Start how) {
   state_ = State::kStarting;
   since_ = now;
-  return {how};
+  return how;
 }
 
 SupervisorPolicy::Actions SupervisorPolicy::OnReadToGo(TimePoint now) {
@@ -64,9 +64,7 @@ SupervisorPolicy::Actions SupervisorPolicy::OnDied(DaemonEnd end, TimePoint now)
     if (!HasObeyed(end)) {
       actions = {Log{true, absl::StrCat("the daemon ", Phrase(end), " while stopping")}};
     }
-    for (Action& action : StartAgain(now, {.new_program = true})) {
-      actions.push_back(std::move(action));
-    }
+    actions.emplace_back(StartAgain(now, {.new_program = true}));
     return actions;
   }
   if (InGoodOrder(end)) return {End{0}};
@@ -82,11 +80,8 @@ SupervisorPolicy::Actions SupervisorPolicy::OnDied(DaemonEnd end, TimePoint now)
   pause_ = std::min(next_pause_, longest);
   next_pause_ = std::clamp(2 * next_pause_, kFirstPause, longest);
   if (pause_ == Duration::zero()) {
-    Actions actions = {Log{true, absl::StrCat("the daemon ", Phrase(end), "; restarting it")}};
-    for (Action& action : StartAgain(now, {.after_death = true})) {
-      actions.push_back(std::move(action));
-    }
-    return actions;
+    return {Log{true, absl::StrCat("the daemon ", Phrase(end), "; restarting it")},
+            StartAgain(now, {.after_death = true})};
   }
   state_ = State::kDead;
   since_ = now;
@@ -115,9 +110,7 @@ SupervisorPolicy::Actions SupervisorPolicy::OnToldToReplace(const absl::Status& 
   Actions actions = {
       Log{false, "SIGHUP: the daemon is started again, with the program that is there now"}};
   if (state_ == State::kDead) {
-    for (Action& action : StartAgain(now, {.new_program = true})) {
-      actions.push_back(std::move(action));
-    }
+    actions.emplace_back(StartAgain(now, {.new_program = true}));
     return actions;
   }
   state_ = State::kReplaced;
@@ -128,7 +121,7 @@ SupervisorPolicy::Actions SupervisorPolicy::OnToldToReplace(const absl::Status& 
 SupervisorPolicy::Actions SupervisorPolicy::OnTime(TimePoint now) {
   const std::optional<TimePoint> due = deadline();
   if (!due || now < *due) return {};
-  if (state_ == State::kDead) return StartAgain(now, {.after_death = true});
+  if (state_ == State::kDead) return {StartAgain(now, {.after_death = true})};
   answers_ = true;
   return {Answer{true}};
 }

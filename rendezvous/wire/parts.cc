@@ -12,6 +12,19 @@ namespace {
 constexpr std::size_t kMaxText = 4096;
 constexpr int kMaxListed = 64;
 
+constexpr std::pair<VerdictKind, v1::Verdict::Kind> kVerdictKindTable[] = {
+    {VerdictKind::kSucceeded, v1::Verdict::SUCCEEDED},
+    {VerdictKind::kWorkerFailed, v1::Verdict::WORKER_FAILED},
+    {VerdictKind::kJoinTimeout, v1::Verdict::JOIN_TIMEOUT},
+    {VerdictKind::kClosed, v1::Verdict::CLOSED}};
+constexpr std::pair<NodeState, v1::NodeDescription::State> kNodeStates[] = {
+    {NodeState::kJoined, v1::NodeDescription::JOINED},
+    {NodeState::kStarting, v1::NodeDescription::STARTING},
+    {NodeState::kRunning, v1::NodeDescription::RUNNING},
+    {NodeState::kSucceeded, v1::NodeDescription::SUCCEEDED},
+    {NodeState::kStopping, v1::NodeDescription::STOPPING},
+    {NodeState::kSpare, v1::NodeDescription::SPARE}};
+
 // The end of a multi-line text, made safe to show.
 std::string Text(const std::string& text, std::size_t limit) {
   const std::size_t cut = text.size() > limit ? text.size() - limit : 0;
@@ -189,31 +202,12 @@ Verdict FromWire(const v1::Verdict& wire) {
 }
 
 v1::Verdict::Kind ToWire(VerdictKind kind) {
-  switch (kind) {
-    case VerdictKind::kSucceeded:
-      return v1::Verdict::SUCCEEDED;
-    case VerdictKind::kWorkerFailed:
-      return v1::Verdict::WORKER_FAILED;
-    case VerdictKind::kJoinTimeout:
-      return v1::Verdict::JOIN_TIMEOUT;
-    case VerdictKind::kClosed:
-      return v1::Verdict::CLOSED;
-  }
-  return v1::Verdict::KIND_UNSPECIFIED;
+  return OnWire(kVerdictKindTable, kind);
 }
 
 VerdictKind FromWire(v1::Verdict::Kind kind) {
-  switch (kind) {
-    case v1::Verdict::SUCCEEDED:
-      return VerdictKind::kSucceeded;
-    case v1::Verdict::WORKER_FAILED:
-      return VerdictKind::kWorkerFailed;
-    case v1::Verdict::JOIN_TIMEOUT:
-      return VerdictKind::kJoinTimeout;
-    default:
-      // A newer daemon's reason: the job has ended, and not with success.
-      return VerdictKind::kClosed;
-  }
+  // A newer daemon's reason: the job has ended, and not with success.
+  return FromWire(kVerdictKindTable, kind, VerdictKind::kClosed);
 }
 
 static_assert(kRoundEnds == v1::RoundDescription::End_ARRAYSIZE - 1);
@@ -247,38 +241,11 @@ RoundSnapshot FromWire(const v1::RoundDescription& wire) {
 }
 
 v1::NodeDescription::State ToWire(NodeState state) {
-  switch (state) {
-    case NodeState::kJoined:
-      return v1::NodeDescription::JOINED;
-    case NodeState::kStarting:
-      return v1::NodeDescription::STARTING;
-    case NodeState::kRunning:
-      return v1::NodeDescription::RUNNING;
-    case NodeState::kSucceeded:
-      return v1::NodeDescription::SUCCEEDED;
-    case NodeState::kStopping:
-      return v1::NodeDescription::STOPPING;
-    case NodeState::kSpare:
-      return v1::NodeDescription::SPARE;
-  }
-  return v1::NodeDescription::STATE_UNSPECIFIED;
+  return OnWire(kNodeStates, state);
 }
 
 NodeState FromWire(v1::NodeDescription::State state) {
-  switch (state) {
-    case v1::NodeDescription::STARTING:
-      return NodeState::kStarting;
-    case v1::NodeDescription::RUNNING:
-      return NodeState::kRunning;
-    case v1::NodeDescription::SUCCEEDED:
-      return NodeState::kSucceeded;
-    case v1::NodeDescription::STOPPING:
-      return NodeState::kStopping;
-    case v1::NodeDescription::SPARE:
-      return NodeState::kSpare;
-    default:
-      return NodeState::kJoined;
-  }
+  return FromWire(kNodeStates, state, NodeState::kJoined);
 }
 
 }  // namespace muster::rendezvous

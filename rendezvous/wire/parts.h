@@ -2,9 +2,11 @@
 // journal.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "proto/rendezvous.pb.h"
 #include "rendezvous/core/values/snapshot.h"
@@ -26,6 +28,23 @@ std::string Line(std::string_view text);
 // Leaves a name unchanged, as it is used for lookup; code that shows it makes it safe. A malformed
 // name (phrases.h) becomes a Line.
 std::string Name(const std::string& text);
+
+// The counterpart of a value in a table of them; where there is none, 0 on the wire, or
+// `otherwise`.
+template <typename Core, typename Wire, std::size_t kCount>
+Wire OnWire(const std::pair<Core, Wire> (&table)[kCount], Core value) {
+  for (const auto& [core, wire] : table) {
+    if (core == value) return wire;
+  }
+  return static_cast<Wire>(0);
+}
+template <typename Core, typename Wire, std::size_t kCount>
+Core FromWire(const std::pair<Core, Wire> (&table)[kCount], Wire value, Core otherwise) {
+  for (const auto& [core, wire] : table) {
+    if (wire == value) return core;
+  }
+  return otherwise;
+}
 
 void ToWire(const JobSettings& settings, v1::JobSettings* wire);
 void ToWire(const SpokenVersions& speaks, v1::SpokenVersions* wire);

@@ -13,6 +13,14 @@ namespace {
 // Most bytes accepted of a reason.
 constexpr std::size_t kMaxReason = 256;
 
+constexpr std::pair<JobState, v1::JobDescription::State> kJobStates[] = {
+    {JobState::kGathering, v1::JobDescription::GATHERING},
+    {JobState::kRunning, v1::JobDescription::RUNNING},
+    {JobState::kEnded, v1::JobDescription::ENDED}};
+constexpr std::pair<Notice::Kind, v1::Notice::Kind> kNoticeKinds[] = {
+    {Notice::Kind::kStraggler, v1::Notice::STRAGGLER},
+    {Notice::Kind::kStragglerOver, v1::Notice::STRAGGLER_OVER}};
+
 void ToWire(const Assignment& assignment, v1::Assignment* wire) {
   wire->set_run_id(assignment.run_id);
   wire->set_incarnation(assignment.incarnation);
@@ -55,50 +63,14 @@ Assignment FromWire(const v1::Assignment& wire) {
           .rank_reason = Line(wire.rank_reason())};
 }
 
-v1::JobDescription::State ToWire(JobState state) {
-  switch (state) {
-    case JobState::kGathering:
-      return v1::JobDescription::GATHERING;
-    case JobState::kRunning:
-      return v1::JobDescription::RUNNING;
-    case JobState::kEnded:
-      return v1::JobDescription::ENDED;
-  }
-  return v1::JobDescription::STATE_UNSPECIFIED;
-}
-
-JobState FromWire(v1::JobDescription::State state) {
-  switch (state) {
-    case v1::JobDescription::RUNNING:
-      return JobState::kRunning;
-    case v1::JobDescription::ENDED:
-      return JobState::kEnded;
-    default:
-      return JobState::kGathering;
-  }
-}
-
-// Fills the field of `wire` for the alternative of a Directive.
-v1::Notice::Kind KindOnWire(Notice::Kind kind) {
-  switch (kind) {
-    case Notice::Kind::kStraggler:
-      return v1::Notice::STRAGGLER;
-    case Notice::Kind::kStragglerOver:
-      return v1::Notice::STRAGGLER_OVER;
-    case Notice::Kind::kOther:
-      break;
-  }
-  return v1::Notice::OTHER;
-}
-
 Notice ReadNotice(const v1::Notice& wire) {
-  Notice notice{.sentence = Line(wire.sentence())};
-  if (wire.kind() == v1::Notice::STRAGGLER) notice.kind = Notice::Kind::kStraggler;
-  if (wire.kind() == v1::Notice::STRAGGLER_OVER) notice.kind = Notice::Kind::kStragglerOver;
+  Notice notice{.sentence = Line(wire.sentence()),
+                .kind = rendezvous::FromWire(kNoticeKinds, wire.kind(), Notice::Kind::kOther)};
   if (wire.has_rank() && wire.rank() >= 0) notice.rank = wire.rank();
   return notice;
 }
 
+// Fills the field of `wire` for the alternative of a Directive.
 struct DirectiveWriter {
   v1::Directive* wire;
 
@@ -132,7 +104,7 @@ struct DirectiveWriter {
   }
   void operator()(const Notice& notice) const {
     wire->mutable_notice()->set_sentence(Line(notice.sentence));
-    wire->mutable_notice()->set_kind(KindOnWire(notice.kind));
+    wire->mutable_notice()->set_kind(OnWire(kNoticeKinds, notice.kind));
     if (notice.rank) wire->mutable_notice()->set_rank(*notice.rank);
   }
   void operator()(const Heard& heard) const { wire->mutable_heard()->set_number(heard.number); }
@@ -306,7 +278,7 @@ Directive FromWire(const v1::Directive& wire) {
 
 void ToWire(const JobSnapshot& snapshot, v1::JobDescription* wire) {
   wire->set_run_id(snapshot.run_id);
-  wire->set_state(ToWire(snapshot.state));
+  wire->set_state(OnWire(kJobStates, snapshot.state));
   wire->set_round(snapshot.round);
   wire->set_sentence(Line(snapshot.sentence));
   ToWire(snapshot.settings, wire->mutable_settings());
@@ -335,7 +307,7 @@ void ToWire(const JobSnapshot& snapshot, v1::JobDescription* wire) {
 
 JobSnapshot FromWire(const v1::JobDescription& wire) {
   JobSnapshot snapshot{.run_id = Name(wire.run_id()),
-                       .state = FromWire(wire.state()),
+                       .state = FromWire(kJobStates, wire.state(), JobState::kGathering),
                        .round = wire.round(),
                        .sentence = Line(wire.sentence()),
                        .settings = FromWire(wire.settings()),

@@ -96,6 +96,11 @@ constexpr std::size_t kMostPhasesOfRank = 8;
 // The path of a log file and the reason it is not written fit.
 constexpr std::size_t kMaxTrouble = 200;
 
+constexpr std::pair<TroubleKind, v1::RankTrouble::Kind> kTroubleKindTable[] = {
+    {TroubleKind::kStopped, v1::RankTrouble::STOPPED},
+    {TroubleKind::kSilent, v1::RankTrouble::SILENT},
+    {TroubleKind::kOutputLost, v1::RankTrouble::OUTPUT_LOST}};
+
 // The index of `phase` in the message's list; adds it if missing; -1: the list is full.
 int IndexOf(const PhaseTime& phase, v1::Progress* wire) {
   for (int i = 0; i < wire->phases_size(); ++i) {
@@ -160,37 +165,10 @@ std::vector<PhaseTime> ReadNames(const v1::Progress& wire) {
   return names;
 }
 
-v1::RankTrouble::Kind KindOnWire(TroubleKind kind) {
-  switch (kind) {
-    case TroubleKind::kStopped:
-      return v1::RankTrouble::STOPPED;
-    case TroubleKind::kSilent:
-      return v1::RankTrouble::SILENT;
-    case TroubleKind::kOutputLost:
-      return v1::RankTrouble::OUTPUT_LOST;
-    case TroubleKind::kOther:
-      break;
-  }
-  return v1::RankTrouble::OTHER;
-}
-
-TroubleKind TroubleKindOf(v1::RankTrouble::Kind kind) {
-  switch (kind) {
-    case v1::RankTrouble::STOPPED:
-      return TroubleKind::kStopped;
-    case v1::RankTrouble::SILENT:
-      return TroubleKind::kSilent;
-    case v1::RankTrouble::OUTPUT_LOST:
-      return TroubleKind::kOutputLost;
-    default:
-      return TroubleKind::kOther;
-  }
-}
-
 v1::RankTrouble* AddTrouble(const RankTrouble& trouble, v1::Progress* wire) {
   v1::RankTrouble* const out = wire->mutable_troubles()->add_troubles();
   out->set_local_rank(trouble.local_rank);
-  out->set_kind(KindOnWire(trouble.kind));
+  out->set_kind(OnWire(kTroubleKindTable, trouble.kind));
   out->set_what(OneLine(trouble.what, kMaxTrouble));
   out->set_ago_ms(ToMs(trouble.ago));
   return out;
@@ -198,7 +176,7 @@ v1::RankTrouble* AddTrouble(const RankTrouble& trouble, v1::Progress* wire) {
 
 RankTrouble ReadTrouble(const v1::RankTrouble& in) {
   return {.local_rank = in.local_rank(),
-          .kind = TroubleKindOf(in.kind()),
+          .kind = rendezvous::FromWire(kTroubleKindTable, in.kind(), TroubleKind::kOther),
           .what = OneLine(in.what(), kMaxTrouble),
           .ago = FromMs(std::max<std::int64_t>(in.ago_ms(), 0))};
 }

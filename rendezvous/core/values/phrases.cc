@@ -111,33 +111,14 @@ std::string VersionObjection(const SpokenVersions& daemon, const SpokenVersions&
 }
 
 const char* StateName(JobState state) {
-  switch (state) {
-    case JobState::kGathering:
-      return "gathering";
-    case JobState::kRunning:
-      return "running";
-    case JobState::kEnded:
-      return "ended";
-  }
-  return "unknown";
+  constexpr const char* kNames[] = {"gathering", "running", "ended"};
+  return NameAt(kNames, state);
 }
 
 const char* StateName(NodeState state) {
-  switch (state) {
-    case NodeState::kJoined:
-      return "joined";
-    case NodeState::kStarting:
-      return "starting";
-    case NodeState::kRunning:
-      return "running";
-    case NodeState::kSucceeded:
-      return "succeeded";
-    case NodeState::kStopping:
-      return "stopping";
-    case NodeState::kSpare:
-      return "spare";
-  }
-  return "unknown";
+  constexpr const char* kNames[] = {"joined",    "starting", "running",
+                                    "succeeded", "stopping", "spare"};
+  return NameAt(kNames, state);
 }
 
 }  // namespace muster::rendezvous

@@ -1,6 +1,7 @@
 // The ranks' progress, as their workers report it in beats (docs/observing.md). Plain data.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -38,6 +39,13 @@ struct RankProgress {
   bool operator==(const RankProgress&) const = default;
 };
 
+// The name at the value's place; "unknown": there is none.
+template <typename Enum, std::size_t kCount>
+constexpr const char* NameAt(const char* const (&names)[kCount], Enum value) {
+  const auto at = static_cast<std::size_t>(value);
+  return at < kCount ? names[at] : "unknown";
+}
+
 // What is wrong with a rank of a running round.
 enum class TroubleKind {
   kOther,       // a kind that only a newer Muster knows
@@ -48,17 +56,8 @@ enum class TroubleKind {
 
 // "stopped": for metric labels and JSON.
 constexpr const char* Name(TroubleKind kind) {
-  switch (kind) {
-    case TroubleKind::kStopped:
-      return "stopped";
-    case TroubleKind::kSilent:
-      return "silent";
-    case TroubleKind::kOutputLost:
-      return "output_lost";
-    case TroubleKind::kOther:
-      break;
-  }
-  return "other";
+  constexpr const char* kNames[] = {"other", "stopped", "silent", "output_lost"};
+  return NameAt(kNames, kind);
 }
 inline constexpr int kTroubleKinds = static_cast<int>(TroubleKind::kOutputLost) + 1;
 
@@ -121,37 +120,16 @@ enum class RoundEnd {
 
 // "worker_failed": for metric labels, HTTP and JSON.
 constexpr const char* Name(RoundEnd end) {
-  switch (end) {
-    case RoundEnd::kWorkerFailed:
-      return "worker_failed";
-    case RoundEnd::kNodeLost:
-      return "node_lost";
-    case RoundEnd::kNodeLeaving:
-      return "node_leaving";
-    case RoundEnd::kNodeJoined:
-      return "node_joined";
-    case RoundEnd::kNodeRejoined:
-      return "node_rejoined";
-    case RoundEnd::kNodeOutOfTouch:
-      return "node_out_of_touch";
-  }
-  return "unknown";
+  constexpr const char* kNames[] = {"worker_failed", "node_lost",     "node_leaving",
+                                    "node_joined",   "node_rejoined", "node_out_of_touch"};
+  return NameAt(kNames, end);
 }
 inline constexpr int kRoundEnds = static_cast<int>(RoundEnd::kNodeOutOfTouch) + 1;
 
 // "worker_failed": how a job ended, for metric labels and JSON.
 constexpr const char* Name(VerdictKind kind) {
-  switch (kind) {
-    case VerdictKind::kSucceeded:
-      return "succeeded";
-    case VerdictKind::kWorkerFailed:
-      return "worker_failed";
-    case VerdictKind::kJoinTimeout:
-      return "join_timeout";
-    case VerdictKind::kClosed:
-      return "closed";
-  }
-  return "unknown";
+  constexpr const char* kNames[] = {"succeeded", "worker_failed", "join_timeout", "closed"};
+  return NameAt(kNames, kind);
 }
 inline constexpr int kVerdictKinds = static_cast<int>(VerdictKind::kClosed) + 1;
 
