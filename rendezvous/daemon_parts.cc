@@ -168,7 +168,9 @@ void GracefulShutdown::AwaitSignal() {
     if (error || stopping_) return;
     if (remembers_) return StopAtOnce();
     if (draining_) {
-      CloseJobs("the daemon was asked to stop a second time");
+      // Agents say goodbye once their workers are gone; one that does not is lost when its lease
+      // ends.
+      server_.Close("the daemon was asked to stop a second time");
     } else {
       BeginDrain(signal);
     }
@@ -195,7 +197,7 @@ void GracefulShutdown::BeginDrain(int signal) {
   });
   timer_.expires_after(patience_);
   timer_.async_wait([this](const boost::system::error_code& error) {
-    if (!error) CloseJobs("the daemon is stopping and its drain timeout is over");
+    if (!error) server_.Close("the daemon is stopping and its drain timeout is over");
   });
 }
 
@@ -206,12 +208,6 @@ void GracefulShutdown::Stop() {
     spdlog::info("ended");
     if (stopped_) stopped_();
   });
-}
-
-void GracefulShutdown::CloseJobs(const std::string& why) {
-  server_.Close(why);
-  // Agents say goodbye once their workers are gone; one that does not is lost when its lease
-  // ends.
 }
 
 }  // namespace muster::rendezvous

@@ -101,7 +101,6 @@ class GracefulShutdown {
   void StopAtOnce();
   void BeginDrain(int signal);
   void Stop();
-  void CloseJobs(const std::string& why);
 
   Server& server_;
   std::unique_ptr<DaemonPages> pages_;

@@ -17,6 +17,7 @@
 namespace muster::rendezvous {
 namespace {
 
+// etcd's own.
 constexpr std::uint16_t kPort = 2379;
 
 absl::Status ReadFile(const std::string& path, std::string& text) {

@@ -36,9 +36,6 @@ struct EtcdConfig {
   bool operator==(const EtcdConfig&) const = default;
 };
 
-// etcd's own port.
-inline constexpr char kEtcdPort[] = "2379";
-
 // Reads "etcd://HOST[:PORT][,...][/PATH]"; without a path it is /muster. An error's message is a
 // phrase that follows the text (WithoutUser): "is not ...".
 absl::StatusOr<EtcdConfig> ParseEtcdUrl(absl::string_view url);

@@ -61,7 +61,13 @@ void JobWatch::Connect() {
   // A loop that is busy is told later, and what has changed meanwhile at once.
   stream_->Start({.on_read = [this](const v1::WatchUpdate& wire) { HandleUpdate(wire); },
                   .on_done = [this](const grpc::Status& status) { HandleDone(status); }});
-  GiveUpAfter(daemon_.patience);
+  timer_.After(daemon_.patience, [this] {
+    stream_.reset();
+    const absl::Status why = absl::UnavailableError(absl::StrCat(
+        ToString(daemon_.endpoint), ": no answer within ", base::Seconds(daemon_.patience)));
+    if (!has_answered_) return listener_.OnOver(why);
+    Fail(why);
+  });
 }
 
 void JobWatch::HandleUpdate(const v1::WatchUpdate& wire) {
@@ -86,22 +92,8 @@ void JobWatch::HandleDone(const grpc::Status& status) {
 void JobWatch::Fail(const absl::Status& why) {
   // One that was cut off after an answer is made again at once: the daemon may be there.
   const std::chrono::milliseconds pause = backoff_.Next();
-  ComeBackAfter(answers_ ? std::chrono::milliseconds(0) : pause);
+  timer_.After(answers_ ? std::chrono::milliseconds(0) : pause, [this] { Connect(); });
   listener_.OnOutOfTouch(std::string(why.message()));
-}
-
-void JobWatch::ComeBackAfter(std::chrono::milliseconds pause) {
-  timer_.After(pause, [this] { Connect(); });
-}
-
-void JobWatch::GiveUpAfter(std::chrono::milliseconds patience) {
-  timer_.After(patience, [this] {
-    stream_.reset();
-    const absl::Status why = absl::UnavailableError(absl::StrCat(
-        ToString(daemon_.endpoint), ": no answer within ", base::Seconds(daemon_.patience)));
-    if (!has_answered_) return listener_.OnOver(why);
-    Fail(why);
-  });
 }
 
 }  // namespace muster::rendezvous

@@ -60,8 +60,6 @@ class JobWatch {
   void Connect();
   void HandleUpdate(const v1::WatchUpdate& wire);
   void HandleDone(const grpc::Status& status);
-  void ComeBackAfter(std::chrono::milliseconds pause);
-  void GiveUpAfter(std::chrono::milliseconds patience);
   // With the stream's end there is nothing more to come.
   void Fail(const absl::Status& why);
 

@@ -125,7 +125,9 @@ void TunnelClient::Take(tcp::socket worker) {
   }
   if (line_ == nullptr) {
     line_ = std::make_unique<Line>(options_);
-    AwaitAnswer();
+    patience_.After(kTunnelPatience, [this] {
+      if (!answered_ && !streams_.empty()) AskWhy();
+    });
   }
   auto stream = std::make_unique<Stream>(*this, std::move(worker));
   streams_.emplace(stream.get(), std::move(stream));
@@ -159,12 +161,6 @@ void TunnelClient::OnDone(Stream* stream, const grpc::Status& status) {
   spdlog::info("a worker's connection to the workers' store at {} broke: {}",
                ToString(options_.store),
                ReadConnectionError(status, options_.credentials.proof()).cause);
-}
-
-void TunnelClient::AwaitAnswer() {
-  patience_.After(kTunnelPatience, [this] {
-    if (!answered_ && !streams_.empty()) AskWhy();
-  });
 }
 
 void TunnelClient::AskWhy() {

@@ -62,7 +62,6 @@ class TunnelClient {
   void OnAnswered();
   void OnDone(Stream* stream, const grpc::Status& status);
   // Says, once, why nobody answers yet.
-  void AwaitAnswer();
   void AskWhy();
 
   boost::asio::io_context& io_;

@@ -30,8 +30,7 @@ std::uint32_t BigEndian(const unsigned char* at) {
 }
 
 std::uint32_t LittleEndian(const unsigned char* at) {
-  return std::uint32_t{at[3]} << 24 | std::uint32_t{at[2]} << 16 | std::uint32_t{at[1]} << 8 |
-         std::uint32_t{at[0]};
+  return __builtin_bswap32(BigEndian(at));
 }
 
 // Runs through the whole log: each frame's checksum continues that of the frame before.

@@ -21,9 +21,11 @@ absl::Status Exhausted(const Limit& limit, absl::string_view attempt, std::strin
                                           ", the limit is ", most));
 }
 
+// A missing key counts as 0.
 absl::StatusOr<std::int64_t> NumberOf(absl::string_view attempt, std::string_view key,
-                                      std::string_view value) {
-  absl::StatusOr<std::int64_t> number = ParseStoredNumber(value);
+                                      const std::string* value) {
+  if (value == nullptr) return 0;
+  absl::StatusOr<std::int64_t> number = ParseStoredNumber(*value);
   if (number.ok()) return number;
   return absl::Status(number.status().code(),
                       absl::StrCat(attempt, " ", ShownKey(key), ": ", number.status().message()));
@@ -43,11 +45,6 @@ std::string ShownKey(std::string_view key) {
                       key.size() > kShown ? "...'" : "'");
 }
 
-const std::string* KeyValueStore::Get(std::string_view key) const {
-  const auto found = values_.find(key);
-  return found == values_.end() ? nullptr : &found->second;
-}
-
 std::string* KeyValueStore::Find(std::string_view key) {
   const auto found = values_.find(key);
   return found == values_.end() ? nullptr : &found->second;
@@ -63,17 +60,13 @@ absl::Status KeyValueStore::Set(std::string_view key, std::string_view value) {
 absl::StatusOr<std::int64_t> KeyValueStore::Add(std::string_view key, std::int64_t delta,
                                                 Overflow overflow) {
   std::string* const old_value = Find(key);
-  std::int64_t number = 0;
-  if (old_value != nullptr) {
-    const absl::StatusOr<std::int64_t> parsed = NumberOf("add to", key, *old_value);
-    if (!parsed.ok()) return parsed.status();
-    number = *parsed;
-  }
+  const absl::StatusOr<std::int64_t> before = NumberOf("add to", key, old_value);
+  if (!before.ok()) return before.status();
   if (std::int64_t sum = 0;
-      overflow == Overflow::kRefused && __builtin_add_overflow(number, delta, &sum)) {
+      overflow == Overflow::kRefused && __builtin_add_overflow(*before, delta, &sum)) {
     return SumTooLarge(key);
   }
-  number = AddStoredNumbers(number, delta);
+  const std::int64_t number = AddStoredNumbers(*before, delta);
   const absl::AlphaNum text(number);
   absl::Status status = CheckWrite("add to", key, old_value, text.size());
   if (!status.ok()) return status;
@@ -123,10 +116,8 @@ bool KeyValueStore::Delete(std::string_view key) {
 }
 
 bool KeyValueStore::Check(std::span<const std::string_view> keys) const {
-  for (const std::string_view key : keys) {
-    if (!Exists(key)) return false;
-  }
-  return true;
+  return std::all_of(keys.begin(), keys.end(),
+                     [this](std::string_view key) { return Exists(key); });
 }
 
 std::vector<std::string_view> KeyValueStore::Keys() const {
@@ -193,13 +184,9 @@ KeyValueStore::PopOutcome KeyValueStore::Pop(std::string_view key) {
 absl::StatusOr<std::optional<WaiterId>> KeyValueStore::Barrier(std::string_view key,
                                                                std::int64_t world_size) {
   std::string* const old_value = Find(key);
-  std::int64_t count = 0;
-  if (old_value != nullptr) {
-    const absl::StatusOr<std::int64_t> parsed = NumberOf("barrier at", key, *old_value);
-    if (!parsed.ok()) return parsed.status();
-    count = *parsed;
-  }
-  count = AddStoredNumbers(count, 1);
+  const absl::StatusOr<std::int64_t> before = NumberOf("barrier at", key, old_value);
+  if (!before.ok()) return before.status();
+  const std::int64_t count = AddStoredNumbers(*before, 1);
   const absl::AlphaNum text(count);
   absl::Status status = CheckWrite("barrier at", key, old_value, text.size());
   if (status.ok() && count < world_size) {

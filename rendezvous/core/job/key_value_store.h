@@ -70,7 +70,9 @@ class KeyValueStore {
   KeyValueStore& operator=(const KeyValueStore&) = delete;
 
   // The value, valid until the next mutating call begins; null when the key does not exist.
-  const std::string* Get(std::string_view key) const;
+  const std::string* Get(std::string_view key) const {
+    return const_cast<KeyValueStore*>(this)->Find(key);
+  }
 
   // Writes a value, creating the key if need be.
   absl::Status Set(std::string_view key, std::string_view value);

@@ -88,7 +88,8 @@ RoundRecord Round::Record(TimePoint now) const {
 }
 
 Round::JoinOutcome Round::Join(const SharedNode& node, TimePoint now) {
-  if (IsJoined(node->node_id) || IsSpare(node->node_id)) return JoinOutcome::kAgain;
+  const bool is_spare = FindNode(spares_, node->node_id) != spares_.end();
+  if (is_spare || joined_ids_.contains(node->node_id)) return JoinOutcome::kAgain;
   if (state_ == State::kTimedOut) return JoinOutcome::kTooLate;
   if (state_ == State::kComplete) {
     if (static_cast<int>(members_.size()) < settings_.max_nodes) return JoinOutcome::kTooLate;
@@ -153,10 +154,6 @@ std::optional<TimePoint> Round::NextDeadline() const {
   if (held_) return earliest_;
   if (!outstanding_.empty()) return std::nullopt;
   return last_call_ends_ ? std::min(*last_call_ends_, gives_up_) : gives_up_;
-}
-
-bool Round::IsSpare(std::string_view node_id) const {
-  return FindNode(spares_, node_id) != spares_.end();
 }
 
 void Round::WaitFor(const std::vector<Returning>& nodes) {

@@ -92,8 +92,6 @@ class Round {
   const std::vector<Placement>& members() const { return members_; }
 
  private:
-  bool IsJoined(std::string_view node_id) const { return joined_ids_.contains(node_id); }
-  bool IsSpare(std::string_view node_id) const;
   void WaitFor(const std::vector<Returning>& nodes);
   // No longer waits for a node of the round before; false if it was not waited for.
   bool StopWaitingFor(std::string_view node_id, TimePoint now);
