@@ -84,12 +84,10 @@ absl::StatusOr<std::unique_ptr<DaemonPages>> OpenPages(boost::asio::io_context& 
 // Until the daemon ends. Only where somebody may look is its loop measured.
 void RunLoop(boost::asio::io_context& io, const ServerConfig& config, LoopTurns& turns);
 
-// How a musterd ends when it is told to.
-
-// Ends the server in good order at SIGTERM or SIGINT. A daemon that remembers its jobs ends at
-// once; they go on when it is started again, or in another daemon. Else the first signal lets
-// running jobs end, for as long as the configuration says; the second, or the end of that time,
-// closes them, which tells their agents why.
+// How a musterd ends when it is told to. Ends the server in good order at SIGTERM or SIGINT. A
+// daemon that remembers its jobs ends at once; they go on when it is started again, or in another
+// daemon. Else the first signal lets running jobs end, for as long as the configuration says; the
+// second, or the end of that time, closes them, which tells their agents why.
 class GracefulShutdown {
  public:
   // `pages` may be null; `stopped` is called, from the loop, when the server has stopped.

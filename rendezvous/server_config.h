@@ -87,12 +87,10 @@ struct EarlyExit {
 // file that is none: a FIFO is not waited for.
 std::variant<ServerConfig, EarlyExit> ParseServerConfig(const std::vector<std::string>& arguments);
 
-// The configuration that a keeper hands its daemons.
-
-// Reads a musterd's command line and file again, and puts all of it into one command line for the
-// daemon, which then needs no file: what it is started with again does not hang on what somebody is
-// about to write there. What the keeper itself holds, it has until its end: the port and the state
-// directory.
+// The configuration that a keeper hands its daemons. Reads a musterd's command line and file again,
+// and puts all of it into one command line for the daemon, which then needs no file: what it is
+// started with again does not hang on what somebody is about to write there. What the keeper itself
+// holds, it has until its end: the port and the state directory.
 class ReloadableConfig {
  public:
   // `argv` is the keeper's; `config` what it has meant at the start, with the endpoint at which the

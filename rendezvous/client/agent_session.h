@@ -22,7 +22,6 @@
 namespace muster::rendezvous {
 
 // An agent's side of its lease: how long its workers may run without a word from the rendezvous.
-
 // The rendezvous gives a node's ranks away when it has not heard from the node for its lease. By
 // then the node's workers must be dead, or two rounds' workers would run at the same time. So the
 // agent counts its lease from when it *sent* the last message that was answered, which is earlier

@@ -62,12 +62,11 @@ class LogReader {
 };
 
 // A reader of logs that outlives its daemon: when the connection breaks it goes on where it was,
-// with that daemon once it is back or with the one that has taken over.
-
-// A LogReader (see there), made again for a request with `follow`: at once, then after growing
-// pauses of up to four seconds, until `comes_back_for` has passed since the connection broke. No
-// byte is told twice, and none is left out that its agent still has. Where a daemon or an agent is
-// of a version that cannot tell how far it was read, it ends with the connection.
+// with that daemon once it is back or with the one that has taken over. A LogReader (see there),
+// made again for a request with `follow`: at once, then after growing pauses of up to four seconds,
+// until `comes_back_for` has passed since the connection broke. No byte is told twice, and none is
+// left out that its agent still has. Where a daemon or an agent is of a version that cannot tell
+// how far it was read, it ends with the connection.
 class LogFollower {
  public:
   // As long as agents wait for a daemon unless they are told otherwise (reconnect_timeout).

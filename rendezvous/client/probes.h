@@ -29,10 +29,9 @@ void ProbeListener(boost::asio::io_context& io, const Endpoint& endpoint,
 // The same, for a tool that has no loop: blocks.
 std::string ProbeListener(const Endpoint& endpoint);
 
-// Asks at a daemon's port what has become of the daemon (wire/liveness_probe.h).
-
-// Any number of probes at once, each over a connection of its own and for two seconds at most.
-// Loop's thread only. Destroying it ends all of them; `io` must outlive it.
+// Asks at a daemon's port what has become of the daemon (wire/liveness_probe.h). Any number of
+// probes at once, each over a connection of its own and for two seconds at most. Loop's thread
+// only. Destroying it ends all of them; `io` must outlive it.
 class Prober {
  public:
   // `sent`: when the question was asked.

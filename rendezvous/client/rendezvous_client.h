@@ -22,10 +22,9 @@
 
 namespace muster::rendezvous {
 
-// What an agent brings to its daemon for somebody who reads what its workers print.
-
-// One delivery, from LogWanted until it is over. Lives on the loop's thread; handlers are called
-// from the loop, never from within a method, and may destroy it. Destroying it cuts it off.
+// What an agent brings to its daemon for somebody who reads what its workers print. One delivery,
+// from LogWanted until it is over. Lives on the loop's thread; handlers are called from the loop,
+// never from within a method, and may destroy it. Destroying it cuts it off.
 class LogDelivery {
  public:
   struct Handlers {

@@ -22,10 +22,9 @@
 
 namespace muster::rendezvous {
 
-// Holds back each message until the change it follows from is durable.
-
-// Everything a daemon has to send waits here, in order, for the commits of a journal. One commit at
-// a time makes durable all changes made before it began (group commit).
+// Holds back each message until the change it follows from is durable. Everything a daemon has to
+// send waits here, in order, for the commits of a journal. One commit at a time makes durable all
+// changes made before it began (group commit).
 //
 //   Change() Put(a)   Begin() Change() Put(b)   Committed()      Begin()   Committed()
 //                                               Take() -> a                Take() -> b
@@ -172,13 +171,11 @@ class DurableOutbox {
   bool full_ = false;
 };
 
-// Limits how often a large job's changes are written.
-
-// A batch holds each changed job in full, so building one for a job with thousands of nodes takes
-// the loop milliseconds. While those nodes join, a batch after every join would leave no time to
-// hear them. So after each batch the loop does other work for four times as long as the batch took,
-// up to a second; the next batch holds everything that arrived meanwhile. A batch that is quick to
-// build causes no wait.
+// Limits how often a large job's changes are written. A batch holds each changed job in full, so
+// building one for a job with thousands of nodes takes the loop milliseconds. While those nodes
+// join, a batch after every join would leave no time to hear them. So after each batch the loop
+// does other work for four times as long as the batch took, up to a second; the next batch holds
+// everything that arrived meanwhile. A batch that is quick to build causes no wait.
 class CommitPace {
  public:
   // Building a batch took `cost` of the loop's processor time, until `now`.

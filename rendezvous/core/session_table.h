@@ -117,13 +117,12 @@ class SessionTable {
   base::DurationHistogram lateness_;
 };
 
-// Sessions that have ended, kept for as long as a late message of theirs may still arrive.
-
-// An agent that heard no answer comes back over another connection and joins again with the same
-// session. What it sent over the earlier connection may arrive even later, when that session has
-// begun and ended. It must not start another session: a late Join would put an agent into its job
-// that has already been told it has no place there, and its next attempt would be refused because
-// its node is already present.
+// Sessions that have ended, kept for as long as a late message of theirs may still arrive. An agent
+// that heard no answer comes back over another connection and joins again with the same session.
+// What it sent over the earlier connection may arrive even later, when that session has begun and
+// ended. It must not start another session: a late Join would put an agent into its job that has
+// already been told it has no place there, and its next attempt would be refused because its node
+// is already present.
 class EndedSessions {
  public:
   // The session ended at `now` and was last heard over `agent` (0: its connection had ended);

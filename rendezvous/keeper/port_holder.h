@@ -64,11 +64,10 @@ void CloseAllBut(std::span<const int> kept);
 // For tests: the variant without close_range.
 void CloseListedBut(std::span<const int> kept);
 
-// Answers probes at a port whose daemon is dead.
-
-// While open, it accepts every connection to the sockets, answers each complete probe with its word
-// and closes all other connections: gRPC's, a store's, a death notice. While closed, it leaves
-// connections in the sockets' queue for the next process that accepts.
+// Answers probes at a port whose daemon is dead. While open, it accepts every connection to the
+// sockets, answers each complete probe with its word and closes all other connections: gRPC's, a
+// store's, a death notice. While closed, it leaves connections in the sockets' queue for the next
+// process that accepts.
 //
 // Needs no loop: fd() is for its owner's poll(). Allocates nothing and takes no lock, so that it
 // works in a process forked while other threads were running. A silent caller is kept until its

@@ -27,13 +27,11 @@ namespace muster::rendezvous {
 
 // A daemon's metrics: one user's jobs, and the process itself.
 
-// Measures how long handlers block a loop.
-
-// While one handler runs, no message is read, no deadline is kept and no keep-alive is
-// acknowledged. So each handler is timed, from the loop's return from the kernel or the end of the
-// previous handler until its own end; in wall-clock time, since a blocked loop is blocked whether
-// it computes or sleeps. Costs one clock reading per handler and per wait
-// (test/bench/rendezvous:loop_turns_benchmark).
+// Measures how long handlers block a loop. While one handler runs, no message is read, no deadline
+// is kept and no keep-alive is acknowledged. So each handler is timed, from the loop's return from
+// the kernel or the end of the previous handler until its own end; in wall-clock time, since a
+// blocked loop is blocked whether it computes or sleeps. Costs one clock reading per handler and
+// per wait (test/bench/rendezvous:loop_turns_benchmark).
 class LoopTurns {
  public:
   LoopTurns();

@@ -82,10 +82,9 @@ class TenantOpenings {
   const base::Lifetime lifetime_;
 };
 
-// Hands a journal's contents to a DaemonLoop, a part at a time.
-
-// A store may have millions of entries, and a leader has to renew its lease several times a second.
-// So each call takes about ten milliseconds at most, and frees what it has handed over.
+// Hands a journal's contents to a DaemonLoop, a part at a time. A store may have millions of
+// entries, and a leader has to renew its lease several times a second. So each call takes about ten
+// milliseconds at most, and frees what it has handed over.
 class JournalReplay {
  public:
   // The DaemonLoop must outlive it, and must not be used otherwise before the last call.
@@ -109,10 +108,9 @@ class JournalReplay {
   std::size_t next_entry_ = 0;
 };
 
-// Death notices for agents whose tenant has not been loaded yet.
-
-// A guard reports only once that its agent is dead. While tenants' journals are being opened or
-// retried, the agent may belong to one of those. Lives on the loop's thread.
+// Death notices for agents whose tenant has not been loaded yet. A guard reports only once that its
+// agent is dead. While tenants' journals are being opened or retried, the agent may belong to one
+// of those. Lives on the loop's thread.
 class PendingDeathNotices {
  public:
   // Any stranger may send one, and its tenant may never be opened: beyond this number an agent is
@@ -133,11 +131,9 @@ class PendingDeathNotices {
   std::vector<SessionToken> sessions_;
 };
 
-// Runs long work in parts, between other handlers of the loop.
-
-// One part per turn of the loop, first in, first out. So other handlers, such as the renewal of a
-// leader's lease, wait for at most one part. Lives on the loop's thread; destroys parts that have
-// not run.
+// Runs long work in parts, between other handlers of the loop. One part per turn of the loop, first
+// in, first out. So other handlers, such as the renewal of a leader's lease, wait for at most one
+// part. Lives on the loop's thread; destroys parts that have not run.
 class CooperativeQueue {
  public:
   explicit CooperativeQueue(boost::asio::io_context& io) : io_(io) {}

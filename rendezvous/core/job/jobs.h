@@ -21,9 +21,8 @@
 
 namespace muster::rendezvous {
 
-// How the last job of each name ended: for nodes that come back too late, and for display.
-
-// Part of a Coordinator, which owns it. Not thread-safe.
+// How the last job of each name ended: for nodes that come back too late, and for display. Part of
+// a Coordinator, which owns it. Not thread-safe.
 class EndedJobs {
  public:
   // Remembers at most `capacity` jobs.

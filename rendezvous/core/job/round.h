@@ -126,9 +126,8 @@ class Round {
   std::vector<Placement> members_;
 };
 
-// When waiting nodes are told why they wait.
-
-// Shortly after a node has come, and periodically while the round gathers. Part of a Job.
+// When waiting nodes are told why they wait. Shortly after a node has come, and periodically while
+// the round gathers. Part of a Job.
 class Reminder {
  public:
   // A node has begun to wait.

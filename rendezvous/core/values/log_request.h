@@ -98,9 +98,8 @@ struct LogRound {
 };
 using LogPart = std::variant<LogText, LogNotice, LogRound>;
 
-// How far a log reader has come, and what it requests after it has lost its daemon.
-
-// A value: the current round, and for each of its streams the first byte not yet received.
+// How far a log reader has come, and what it requests after it has lost its daemon. A value: the
+// current round, and for each of its streams the first byte not yet received.
 class ReadSoFar {
  public:
   explicit ReadSoFar(LogRequest request) : request_(std::move(request)) {}

@@ -69,10 +69,8 @@ class ByteBudget {
   std::size_t taken_ = 0;
 };
 
-// Limits the rate of a repeated action.
-
-// A rate per second, and a burst after a rest. (The generic cell rate algorithm of ITU-T I.371,
-// appendix A.)
+// Limits the rate of a repeated action. A rate per second, and a burst after a rest. (The generic
+// cell rate algorithm of ITU-T I.371, appendix A.)
 class TokenBucket {
  public:
   TokenBucket(int in_a_second, int at_once)
@@ -91,9 +89,8 @@ class TokenBucket {
   TimePoint due_{};
 };
 
-// Counts calls in progress: per connection, per tenant, and in all.
-
-// Not thread-safe; the caller synchronizes.
+// Counts calls in progress: per connection, per tenant, and in all. Not thread-safe; the caller
+// synchronizes.
 class CallCounts {
  public:
   // A connection's number; never reused.
@@ -168,9 +165,8 @@ class CallCounts {
   Refused refused_;
 };
 
-// How often each limit caused a refusal or a disconnect; and refusals that name their limit.
-
-// A value; only for limits that have a name. Not thread-safe.
+// How often each limit caused a refusal or a disconnect; and refusals that name their limit. A
+// value; only for limits that have a name. Not thread-safe.
 class LimitCounts {
  public:
   void Count(const Limit& limit, std::uint64_t refused = 1) { counts_[&limit] += refused; }
