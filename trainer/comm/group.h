@@ -11,7 +11,6 @@
 #include <c10/util/intrusive_ptr.h>
 
 #include "trainer/comm/group_facts.h"
-#include "trainer/comm/host/host_layout.h"
 #include "trainer/comm/host/operation_log.h"
 #include "trainer/comm/host/transport.h"
 #include "trainer/comm/remote_calls.h"

@@ -29,7 +29,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "base/text.h"
-#include "trainer/comm/host/host_layout.h"
+#include "trainer/comm/host/transport.h"
 #include "trainer/runtime/failure.h"
 
 namespace muster::trainer {

@@ -15,8 +15,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
-#include "trainer/comm/host/host_layout.h"
 #include "trainer/comm/host/shm_segment.h"
+#include "trainer/comm/host/transport.h"
 #include "trainer/comm/round_store.h"
 #include "trainer/comm/shm_exchange.h"
 #include "trainer/compat/gpu_facts.h"

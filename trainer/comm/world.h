@@ -13,7 +13,6 @@
 #include "absl/status/statusor.h"
 
 #include "trainer/comm/group.h"
-#include "trainer/comm/host/host_layout.h"
 #include "trainer/comm/host/operation_log.h"
 #include "trainer/comm/host/transport.h"
 #include "trainer/worker/launcher_link.h"

@@ -1,8 +1,6 @@
-#include "trainer/comm/host/host_layout.h"
+#include "trainer/comm/host/transport.h"
 
 #include <gtest/gtest.h>
-
-#include "trainer/comm/host/transport.h"
 
 namespace muster::trainer {
 namespace {

@@ -1,4 +1,4 @@
-#include "trainer/comm/host/host_layout.h"
+#include "trainer/comm/host/transport.h"
 
 #include <gtest/gtest.h>
 #include <netdb.h>

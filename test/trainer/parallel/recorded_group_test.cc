@@ -16,9 +16,9 @@
 #include <ATen/ops/empty.h>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
-#include "trainer/comm/host/host_layout.h"
 #include "trainer/comm/host/operation_log.h"
 #include "trainer/comm/host/shm_segment.h"
+#include "trainer/comm/host/transport.h"
 
 namespace muster::trainer {
 namespace {

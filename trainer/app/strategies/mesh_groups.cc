@@ -17,7 +17,7 @@
 
 #include "trainer/app/strategies/strategy.h"
 #include "trainer/comm/group.h"
-#include "trainer/comm/host/host_layout.h"
+#include "trainer/comm/host/transport.h"
 #include "trainer/pipeline/mesh.h"
 
 namespace muster::trainer {

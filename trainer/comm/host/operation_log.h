@@ -16,8 +16,8 @@
 #include <utility>
 #include <vector>
 
-#include "trainer/comm/host/host_layout.h"
 #include "trainer/comm/host/shm_segment.h"
+#include "trainer/comm/host/transport.h"
 #include "worker/flight_log.h"
 
 namespace muster::trainer {

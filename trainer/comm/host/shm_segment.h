@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 
-#include "trainer/comm/host/host_layout.h"
+#include "trainer/comm/host/transport.h"
 
 namespace muster::trainer {
 
