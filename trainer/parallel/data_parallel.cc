@@ -5,10 +5,17 @@
 #include <map>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/full.h>
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/csrc/distributed/c10d/Work.hpp>
+
+#include "trainer/models/batch_norm_layer.h"
+#include "trainer/worker/timing.h"
 
 namespace muster::trainer {
 namespace {
@@ -168,6 +175,144 @@ Traffic ParameterAveraging::traffic() const {
   Traffic traffic = group_.traffic(Use::kParameters).Since(before_);
   traffic.steps = steps_;
   return traffic;
+}
+
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+// All dimensions except the channels.
+std::vector<std::int64_t> Reduced(const at::Tensor& input) {
+  std::vector<std::int64_t> dimensions;
+  for (std::int64_t d = 0; d < input.dim(); ++d) {
+    if (d != 1) dimensions.push_back(d);
+  }
+  return dimensions;
+}
+
+// C values, shaped to broadcast against `input`.
+at::Tensor PerChannel(const at::Tensor& values, const at::Tensor& input) {
+  std::vector<std::int64_t> sizes(static_cast<std::size_t>(input.dim()), 1);
+  sizes[1] = values.numel();
+  return values.view(sizes);
+}
+
+// Half and bfloat16 are too imprecise for sums over a batch.
+at::Tensor Wide(const at::Tensor& tensor) {
+  const bool narrow = tensor.scalar_type() == at::kHalf || tensor.scalar_type() == at::kBFloat16;
+  return narrow ? tensor.to(at::kFloat) : tensor;
+}
+
+struct Statistics {
+  at::Tensor mean;      // C
+  at::Tensor variance;  // C, biased
+  at::Tensor count;     // elements per channel, over all ranks: one number
+};
+
+// Over all ranks. Each contributes its mean and its sum of squared distances from that, which are
+// combined without the cancellation of E[x^2] - E[x]^2 (Chan, Golub and LeVeque, 1979).
+Statistics OverRanks(const at::Tensor& input, Group& group) {
+  const std::int64_t channels = input.size(1);
+  const double own = static_cast<double>(input.numel()) / static_cast<double>(channels);
+  const std::vector<std::int64_t> reduced = Reduced(input);
+  // A rank without images has weight 0, but 0/0 would remain NaN.
+  const at::Tensor mean = input.sum(reduced).div_(std::max(own, 1.0));
+  const at::Tensor squares = (input - PerChannel(mean, input)).square_().sum(reduced);
+  const at::Tensor mine = at::cat({mean, squares, at::full({1}, own, mean.options())});
+  // Not in shared memory: if this pass is a recomputation within the backward pass (autocast.h),
+  // another thread may be averaging gradients there. The same applies below.
+  const PendingGather gather = group.AllGatherAsync(mine.unsqueeze(0), Use::kActivations);
+  {
+    const WaitScope waits;
+    gather.work->wait();
+  }
+  const at::Tensor all = at::cat(gather.tensors);  // ranks x (2 C + 1)
+  const at::Tensor counts = all.narrow(1, 2 * channels, 1);
+  const at::Tensor count = counts.sum();
+  const at::Tensor means = all.narrow(1, 0, channels);
+  Statistics result;
+  result.count = count;
+  result.mean = (means * counts).sum(0).div_(count);
+  result.variance =
+      (all.narrow(1, channels, channels).sum(0) + ((means - result.mean).square_() * counts).sum(0))
+          .div_(count);
+  return result;
+}
+
+// (input - mean) * inverse, where mean and inverse depend on all ranks' inputs.
+struct NormaliseFunction : torch::autograd::Function<NormaliseFunction> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& input,
+                            const at::Tensor& mean, const at::Tensor& inverse,
+                            const at::Tensor& count, bool counts, std::int64_t group) {
+    const at::Tensor normal = (input - PerChannel(mean, input)) * PerChannel(inverse, input);
+    context->save_for_backward({normal, inverse, count});
+    context->saved_data["counts"] = counts;
+    context->saved_data["group"] = group;
+    return normal;
+  }
+
+  // With n elements and the normalized input x^, the gradient g becomes inverse * (g - sum(g) / n -
+  // x^ sum(g x^) / n), where the sums and n are over all ranks. For rows that do not count, on
+  // which the statistics do not depend, it is inverse * g.
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const variable_list saved = context->get_saved_variables();
+    const at::Tensor& normal = saved[0];
+    const at::Tensor& gradient = gradients[0];
+    const std::int64_t channels = normal.size(1);
+    const std::vector<std::int64_t> reduced = Reduced(normal);
+    const at::Tensor sums = at::cat({gradient.sum(reduced), (gradient * normal).sum(reduced)});
+    auto* const group = reinterpret_cast<Group*>(context->saved_data["group"].toInt());
+    {
+      const WaitScope waits;
+      group->AllReduceAsync(sums, Use::kActivations)->wait();
+    }
+
+    at::Tensor input = gradient;
+    if (context->saved_data["counts"].toBool()) {
+      sums.div_(saved[2]);
+      const at::Tensor mean = PerChannel(sums.narrow(0, 0, channels), normal);
+      const at::Tensor slope = PerChannel(sums.narrow(0, channels, channels), normal);
+      input = gradient - mean - normal * slope;
+    }
+    input = input * PerChannel(saved[1], normal);
+    return {input, at::Tensor(), at::Tensor(), at::Tensor(), at::Tensor(), at::Tensor()};
+  }
+};
+
+}  // namespace
+
+at::Tensor SyncBatchNormTraining(const at::Tensor& input, BatchNormState state, double momentum,
+                                 double eps, Group& group, bool counts) {
+  const at::Tensor wide = Wide(input);
+  Statistics all;
+  at::Tensor inverse;
+  {
+    const at::NoGradGuard no_grad;
+    all = OverRanks(counts ? wide : wide.narrow(0, 0, 0), group);
+    inverse = (all.variance + eps).rsqrt_();
+    if (state.running_mean.defined()) {
+      const at::Tensor unbiased = all.count / (all.count - 1).clamp_min(1);
+      state.running_mean.mul_(1 - momentum).add_(all.mean, momentum);
+      state.running_var.mul_(1 - momentum).add_(all.variance * unbiased, momentum);
+    }
+  }
+  at::Tensor output = NormaliseFunction::apply(wide, all.mean, inverse, all.count, counts,
+                                               reinterpret_cast<std::int64_t>(&group));
+  // Each rank's own: DDP averages the gradients of weight and bias like all others.
+  if (state.weight.defined()) output = output * PerChannel(state.weight, output);
+  if (state.bias.defined()) output = output + PerChannel(state.bias, output);
+  return output.to(input.scalar_type());
+}
+
+BatchNormFunction SyncedBatchNorm::function() {
+  return [this](const at::Tensor& input, const BatchNormParts& parts) {
+    if (!parts.training || group_.size() == 1) return LocalBatchNorm(input, parts);
+    parts.num_batches_tracked.add_(1);
+    return SyncBatchNormTraining(input,
+                                 {parts.weight, parts.bias, parts.running_mean, parts.running_var},
+                                 parts.momentum, parts.epsilon, group_, counts_);
+  };
 }
 
 }  // namespace muster::trainer

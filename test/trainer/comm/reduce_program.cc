@@ -25,7 +25,6 @@
 #include "trainer/compat/torch_compat.h"
 #include "trainer/parallel/data_parallel.h"
 #include "trainer/parallel/ddp.h"
-#include "trainer/parallel/sync_batch_norm.h"
 #include "trainer/worker/launcher_link.h"
 
 namespace muster::trainer {

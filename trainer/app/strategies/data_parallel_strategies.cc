@@ -13,7 +13,6 @@
 #include "trainer/app/strategies/strategy.h"
 #include "trainer/models/autocast.h"
 #include "trainer/parallel/data_parallel.h"
-#include "trainer/parallel/sync_batch_norm.h"
 #include "trainer/quant/qat_run.h"
 
 namespace muster::trainer {

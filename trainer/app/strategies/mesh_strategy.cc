@@ -15,9 +15,9 @@
 #include "trainer/models/autocast.h"
 #include "trainer/optim/gradients.h"
 #include "trainer/optim/optimizer.h"
+#include "trainer/parallel/data_parallel.h"
 #include "trainer/parallel/pipeline_engine.h"
 #include "trainer/parallel/rpc_pipeline.h"
-#include "trainer/parallel/sync_batch_norm.h"
 #include "trainer/pipeline/simulation.h"
 
 namespace muster::trainer {
