@@ -1,9 +1,13 @@
-// The links of a split model's layers over a group of ranks.
+// What the ranks of a mesh send one another: the sums and parts of split layers, gradients that
+// stages share, and the activations of a pipeline.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -13,9 +17,12 @@
 #include "trainer/models/model.h"
 #include "trainer/models/tensor_layers.h"
 #include "trainer/pipeline/schedules.h"
+#include "trainer/pipeline/simulation.h"
 #include "trainer/runtime/named_tensor.h"
 
 namespace muster::trainer {
+
+// The links of a split model's layers over a group of ranks.
 
 // Part i is the group's member i. Counts its traffic as activations, in both directions. `group`
 // must outlive it, and should not be used otherwise.
@@ -117,5 +124,130 @@ std::vector<SharedParameters> FindShared(const Model& model, const PipelineShape
 // a missing gradient counts as zero. All members call it with the same parameters. Does nothing in
 // a group of one.
 void SumSharedGradients(const std::vector<NamedTensor>& parameters, Group& group);
+
+// The layout of the activations that one part of a pipeline sends to the next.
+
+// What a receiver must know about a tensor in advance.
+struct ActivationLayout {
+  at::ScalarType type = at::kFloat;
+  std::vector<std::int64_t> sizes;
+  // Images with their channels innermost are sent and received in that layout, as convolutions are
+  // faster then.
+  bool channels_last = false;
+};
+
+ActivationLayout LayoutOf(const at::Tensor& tensor);
+
+// "2 x 16 x 64 Float".
+std::string Described(const ActivationLayout& layout);
+
+// An uninitialized tensor of that layout.
+at::Tensor EmptyOf(const ActivationLayout& layout, const at::Device& device);
+
+// The elements of `tensor`, which has the type and sizes of `layout`, contiguous and in `layout`'s
+// memory order. Shares memory with `tensor` unless its layout differs.
+at::Tensor ElementsOf(const at::Tensor& tensor, const ActivationLayout& layout);
+
+// A layout as a message: kHeaderNumbers integers, on the CPU. Throws std::invalid_argument with one
+// sentence if it has more than 12 dimensions.
+inline constexpr std::int64_t kHeaderNumbers = 15;
+at::Tensor HeaderOf(const ActivationLayout& layout);
+ActivationLayout ReadHeader(const at::Tensor& header);
+
+// The layouts that a rank knows, by what determines them. Both ends of a message must agree on
+// whether its layout is known, so a step's discoveries only count from Settle() on.
+class ActivationLayouts {
+ public:
+  // What part `part` computes from inputs of `input_sizes`, in training or not.
+  struct Key {
+    bool training = true;
+    int part = 0;
+    std::vector<std::int64_t> input_sizes;
+    friend auto operator<=>(const Key&, const Key&) = default;
+  };
+
+  // Null if it was unknown at the last Settle(). Valid until the next.
+  const ActivationLayout* Find(const Key& key) const;
+  void Learn(Key key, ActivationLayout layout) { learned_[std::move(key)] = std::move(layout); }
+  // Call it at the end of a step. Forgets everything once there is too much.
+  void Settle();
+
+ private:
+  std::map<Key, ActivationLayout> known_;
+  std::map<Key, ActivationLayout> learned_;
+};
+
+// The origin of a message in a step: part `part`'s result for a micro-batch, its outputs or the
+// gradient of its inputs.
+struct PipelinePlace {
+  bool gradient = false;
+  int part = 0;
+  int micro_batch = 0;
+  friend auto operator<=>(const PipelinePlace&, const PipelinePlace&) = default;
+};
+
+// Sends and receives what a schedule requires. It knows all ranks' actions, and so which of its
+// messages have arrived when it receives one: if a peer sends something computed after it received
+// another message, that message has arrived. Their memory is then freed. One thread; throws as
+// PipelineEngine does.
+class PipelineMail {
+ public:
+  // The references must outlive it. `input_sizes`: see PipelineStep.
+  PipelineMail(Group& group, const PipelineSchedule& schedule,
+               const std::vector<std::vector<std::int64_t>>& input_sizes, bool training,
+               ActivationLayouts& layouts);
+
+  // Begins to receive the outputs of a part, or the gradient of inputs, for which that part will
+  // use `layout`. No effect if already begun.
+  void ExpectOutputs(const PipelinePlace& from);
+  void ExpectGradient(const PipelinePlace& from, const ActivationLayout& layout);
+  // Waits for an expected message.
+  at::Tensor Take(const PipelinePlace& from);
+
+  // Sends a result of this rank to the rank that needs it. `layout` is that of the inputs of a
+  // gradient.
+  void SendOutputs(const PipelinePlace& from, const at::Tensor& outputs);
+  void SendGradient(const PipelinePlace& from, const at::Tensor& gradient,
+                    const ActivationLayout& layout);
+
+  // Waits until everything sent has arrived.
+  void Finish();
+
+  Milliseconds waited() const { return waited_; }
+
+ private:
+  struct Incoming {
+    at::Tensor tensor;    // undefined while its layout is unknown
+    at::Tensor elements;  // what is received into: the tensor, or a header
+    PendingWork work;     // null in a pipeline of one rank
+  };
+  struct Outgoing {
+    int to = 0;
+    int used_by = 0;  // the peer's action that waits for it, as an index in the peer's order
+    at::Tensor elements;
+    PendingWork work;
+  };
+
+  ActivationLayouts::Key KeyOf(const PipelinePlace& from) const;
+  // The place that uses the result of `from`.
+  PipelinePlace UserOf(const PipelinePlace& from) const;
+  int TagOf(const PipelinePlace& from, bool header) const;
+  int PlaceInOrder(const PipelinePlace& place) const;
+  void Receive(const PipelinePlace& from, Incoming& incoming);
+  void Post(const PipelinePlace& from, const at::Tensor& elements);
+  void Wait(PendingWork& work);
+  void WaitForOldest(std::size_t most);
+
+  Group& group_;
+  const PipelineSchedule& schedule_;
+  const std::vector<std::vector<std::int64_t>>& input_sizes_;
+  const bool training_;
+  ActivationLayouts& layouts_;
+
+  std::map<PipelinePlace, int> order_;  // each pass's index in its rank's order
+  std::map<PipelinePlace, Incoming> incoming_;
+  std::vector<Outgoing> outgoing_;  // oldest first
+  Milliseconds waited_{0};
+};
 
 }  // namespace muster::trainer

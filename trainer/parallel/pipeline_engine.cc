@@ -12,7 +12,7 @@
 
 #include "trainer/models/autocast.h"
 #include "trainer/parallel/autograd_graph.h"
-#include "trainer/parallel/pipeline_mail.h"
+#include "trainer/parallel/mesh_links.h"
 #include "trainer/pipeline/schedules.h"
 
 namespace muster::trainer {

@@ -1,4 +1,4 @@
-#include "trainer/parallel/pipeline_mail.h"
+#include "trainer/parallel/mesh_links.h"
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/randn.h>
