@@ -12,7 +12,6 @@
 #include "trainer/models/objective.h"
 #include "trainer/optim/gradients.h"
 #include "trainer/optim/optimizer.h"
-#include "trainer/optim/optimizer_options.h"
 
 namespace muster::trainer {
 namespace {

@@ -1,4 +1,4 @@
-#include "trainer/optim/optimizer_options.h"
+#include "trainer/optim/optimizer.h"
 
 #include <gtest/gtest.h>
 

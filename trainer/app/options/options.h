@@ -17,7 +17,7 @@
 #include "trainer/data/samples/data_options.h"
 #include "trainer/io/state_dict.h"
 #include "trainer/models/registry.h"
-#include "trainer/optim/optimizer_options.h"
+#include "trainer/optim/optimizer.h"
 #include "trainer/parallel/ddp.h"
 #include "trainer/pipeline/mesh.h"
 #include "trainer/quant/qat_options.h"

@@ -25,7 +25,6 @@
 #include "trainer/io/state_dict.h"
 #include "trainer/models/model.h"
 #include "trainer/optim/optimizer.h"
-#include "trainer/optim/optimizer_options.h"
 #include "trainer/parallel/ddp.h"
 #include "trainer/runtime/named_tensor.h"
 #include "trainer/runtime/trace_recorder.h"

@@ -13,7 +13,7 @@
 #include "trainer/app/training/loop.h"
 #include "trainer/data/batch_loader.h"
 #include "trainer/data/samples/sample_order.h"
-#include "trainer/optim/optimizer_options.h"
+#include "trainer/optim/optimizer.h"
 #include "trainer/runtime/flop_counter.h"
 #include "trainer/worker/launcher_link.h"
 #include "trainer/worker/timing.h"

@@ -13,7 +13,7 @@
 #include "trainer/app/training/saving.h"
 #include "trainer/app/training/start.h"
 #include "trainer/app/training/train_state.h"
-#include "trainer/optim/optimizer_options.h"
+#include "trainer/optim/optimizer.h"
 #include "trainer/runtime/trace_recorder.h"
 #include "trainer/worker/timing.h"
 
