@@ -42,7 +42,7 @@
 #include "trainer/runtime/failure.h"
 #include "trainer/runtime/process_setup.h"
 #include "trainer/worker/launcher_link.h"
-#include "trainer/worker/progress.h"
+#include "trainer/worker/step_log.h"
 #include "worker/env_names.h"
 
 namespace muster::trainer {

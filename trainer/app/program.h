@@ -16,7 +16,7 @@
 #include "trainer/data/dataset.h"
 #include "trainer/models/registry.h"
 #include "trainer/worker/launcher_link.h"
-#include "trainer/worker/progress.h"
+#include "trainer/worker/step_log.h"
 
 namespace muster::trainer {
 

@@ -24,7 +24,7 @@
 #include "trainer/io/formats/files.h"
 #include "trainer/text/tokenizer.h"
 #include "trainer/text/tokenizer_file.h"
-#include "trainer/worker/progress.h"
+#include "trainer/worker/step_log.h"
 
 namespace muster::trainer {
 namespace {

@@ -1,4 +1,4 @@
-#include "trainer/worker/progress.h"
+#include "trainer/worker/step_log.h"
 
 #include <gtest/gtest.h>
 

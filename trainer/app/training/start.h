@@ -17,7 +17,7 @@
 #include "trainer/data/dataset.h"
 #include "trainer/io/checkpoint_directory.h"
 #include "trainer/worker/launcher_link.h"
-#include "trainer/worker/progress.h"
+#include "trainer/worker/step_log.h"
 
 namespace muster::trainer {
 
