@@ -11,7 +11,7 @@
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
 
-#include "trainer/compat/autocast.h"
+#include "trainer/compat/model_operators.h"
 
 namespace muster::trainer {
 

@@ -20,7 +20,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
-#include "trainer/compat/causal_attention.h"
+#include "trainer/compat/model_operators.h"
 #include "trainer/models/tensor_layers.h"
 
 namespace muster::trainer {

@@ -22,7 +22,6 @@
 #include "trainer/app/training/reports.h"
 #include "trainer/app/training/saving.h"
 #include "trainer/compat/gpu_facts.h"
-#include "trainer/compat/gpu_memory.h"
 #include "trainer/io/safetensors.h"
 #include "trainer/io/state_dict.h"
 #include "trainer/io/torch_file.h"
