@@ -72,38 +72,6 @@ class Rehearsing {
   TrafficCount count_;
 };
 
-// How many bytes the ranks of a split GPT exchange, by formula.
-
-// A rank's part of a GPT, and the size of a pass.
-struct SplitGpt {
-  int ranks = 1;                // that share each layer
-  std::int64_t layers = 0;      // blocks
-  std::int64_t width = 0;       // of an embedding
-  bool embeds = true;           // has the token embeddings: the first stages of a pipeline
-  bool scores = true;           // has the head: the last ones
-  std::int64_t tokens = 0;      // B x T of a micro-batch
-  std::int64_t bytes = 4;       // of an activation
-  std::int64_t loss_bytes = 4;  // of a score when the loss is computed: at least float32's
-  bool splits_sequence = false;
-};
-
-// Bytes that a rank sends in each pass of a micro-batch. With the n ranks' activations of a =
-// tokens x width x bytes, an all-reduce sends 2(n-1)/n a (RingBytes). Each block does two of them
-// forward, after its attention and its MLP, and two backward, before them: Shoeybi et al.,
-// "Megatron-LM", 2019, figure 4. The embeddings do one forward, and the head one backward; and the
-// cross entropy sends 3 numbers a token forward. Recomputing blocks costs their forward again.
-//
-// If the sequence is split, each all-reduce is divided into its two halves, one where the layers
-// begin and one where they end, in both forward and backward passes; and inputs of which a rank has
-// kept only its part are gathered once more in the backward pass: Korthikanti et al., "Reducing
-// Activation Recomputation in Large Transformer Models", 2022. Gradients of whole parameters are
-// extra.
-struct SplitBytes {
-  std::int64_t forward = 0;
-  std::int64_t backward = 0;
-};
-SplitBytes BytesOfSplit(const SplitGpt& gpt);
-
 // Parameters that stages on several ranks of a pipeline share, such as tied embeddings.
 
 // Parameters, by name, that the stages of exactly these ranks have in common.

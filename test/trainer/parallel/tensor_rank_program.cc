@@ -21,6 +21,7 @@
 
 #include "absl/strings/match.h"
 
+#include "trainer/comm/host/operation_log.h"
 #include "trainer/comm/world.h"
 #include "trainer/models/autocast.h"
 #include "trainer/models/gpt.h"
@@ -135,6 +136,31 @@ void OwnObjective(Model& whole, Model& split, const TensorLinks& links, Group& g
   ClearGradients(split);
 }
 
+// Bytes that a rank sends in each pass of a batch. With the n ranks' activations of a = B x T x
+// width x 8, an all-reduce sends 2(n-1)/n a (RingBytes). Each block does two of them forward, after
+// its attention and its MLP, and two backward, before them: Shoeybi et al., "Megatron-LM", 2019,
+// figure 4. The embeddings do one forward, and the head one backward; and the cross entropy sends 3
+// numbers a token forward.
+//
+// If the sequence is split, each all-reduce is divided into its two halves, one where the layers
+// begin and one where they end, in both passes; and inputs of which a rank has kept only its part
+// are gathered once more in the backward pass: Korthikanti et al., "Reducing Activation
+// Recomputation in Large Transformer Models", 2022.
+struct SplitBytes {
+  std::int64_t forward = 0;
+  std::int64_t backward = 0;
+};
+SplitBytes BytesOfSplit(int ranks, bool splits_sequence) {
+  constexpr std::int64_t kTokens = kBatch * kContext;
+  const std::int64_t loss = RingBytes(ranks, 3 * kTokens * 8);
+  const auto halves = [ranks](std::int64_t count) {  // of an all-reduce
+    return RingBytes(ranks, count * kTokens * kSizes.width * 8) / 2;
+  };
+  const std::int64_t layers = kSizes.layers;
+  if (splits_sequence) return {halves(4 * layers + 2) + loss, halves(6 * layers + 3)};
+  return {halves(4 * layers + 2) + loss, halves(4 * layers + 2)};
+}
+
 void Training(Group& group, const std::shared_ptr<TensorLinks>& links, std::int64_t vocabulary,
               bool tied) {
   const std::string in = "vocabulary of " + std::to_string(vocabulary) + (tied ? ", tied" : "") +
@@ -164,13 +190,7 @@ void Training(Group& group, const std::shared_ptr<TensorLinks>& links, std::int6
   const Objective of_parts = split->ObjectiveOf(objective);
   const std::unique_ptr<Optimizer> whole_optimizer = AdamW(*whole);
   const std::unique_ptr<Optimizer> split_optimizer = AdamW(*split);
-  const SplitBytes bytes = BytesOfSplit({.ranks = group.size(),
-                                         .layers = kSizes.layers,
-                                         .width = kSizes.width,
-                                         .tokens = kBatch * kContext,
-                                         .bytes = 8,
-                                         .loss_bytes = 8,
-                                         .splits_sequence = links->splits_sequence()});
+  const SplitBytes bytes = BytesOfSplit(group.size(), links->splits_sequence());
   for (int step = 0; step < kSteps; ++step) {
     torch::manual_seed(step);  // the same batch on every rank
     const at::Tensor x = at::randint(vocabulary, {kBatch, kContext}, at::kLong);
