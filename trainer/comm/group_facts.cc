@@ -91,25 +91,21 @@ class RecordedGroup : public c10d::ProcessGroup {
   }
 
   Pending send(std::vector<at::Tensor>& tensors, int to, int tag) override {
-    const FlightTicket ticket = meter_->flights.EnterPair(
-        Operation::kSend, absl::StrCat("to rank ", InWorld(to), ", tag ", tag),
-        tensors[0].nbytes());
+    const FlightTicket ticket =
+        meter_->EnterMessage(Operation::kSend, to, absl::StrCat("tag ", tag), tensors[0].nbytes());
     // The argument is what is sent.
     Count(Operation::kSend, tensors[0], static_cast<std::int64_t>(tensors[0].nbytes()));
     return Message(inner_->send(tensors, to, tag), ticket, tensors[0]);
   }
 
   Pending recv(std::vector<at::Tensor>& tensors, int from, int tag) override {
-    const FlightTicket ticket = meter_->flights.EnterPair(
-        Operation::kReceive, absl::StrCat("from rank ", InWorld(from), ", tag ", tag),
-        tensors[0].nbytes());
+    const FlightTicket ticket = meter_->EnterMessage(
+        Operation::kReceive, from, absl::StrCat("tag ", tag), tensors[0].nbytes());
     Count(Operation::kReceive, tensors[0], 0);
     return Message(inner_->recv(tensors, from, tag), ticket, tensors[0]);
   }
 
  private:
-  int InWorld(int rank) const { return meter_->members[static_cast<std::size_t>(rank)]; }
-
   FlightTicket Enter(Operation operation, const at::Tensor& tensor) const {
     Count(operation, tensor, std::nullopt);
     return meter_->flights.Enter(part_, operation, tensor.data_ptr(), tensor.nbytes());
@@ -168,6 +164,14 @@ class RecordedGroup : public c10d::ProcessGroup {
 };
 
 }  // namespace
+
+FlightTicket GroupMeter::EnterMessage(Operation operation, int other, const std::string& what,
+                                      std::size_t bytes) {
+  return flights.EnterPair(operation,
+                           absl::StrCat(operation == Operation::kSend ? "to rank " : "from rank ",
+                                        members[static_cast<std::size_t>(other)], ", ", what),
+                           bytes);
+}
 
 c10::intrusive_ptr<c10d::ProcessGroup> Recorded(c10::intrusive_ptr<c10d::ProcessGroup> inner,
                                                 std::shared_ptr<GroupMeter> meter, FlightPart part,

@@ -60,6 +60,11 @@ struct GroupMeter {
         flights(facts.recorder, facts.name),
         traffic(static_cast<int>(facts.members.size())) {}
 
+  // This rank begins to send to member `other`, or to receive from it. `what` tells the message
+  // from others between the two.
+  FlightTicket EnterMessage(Operation operation, int other, const std::string& what,
+                            std::size_t bytes);
+
   const std::vector<int> members;  // their ranks in the world
   GroupFlights flights;
   TrafficCount traffic;

@@ -190,9 +190,7 @@ RemoteCalls::~RemoteCalls() {
 void RemoteCalls::Call(int to, const std::string& what, Tensors arguments, Answer done) {
   std::size_t bytes = 0;
   for (const at::Tensor& tensor : arguments) bytes += tensor.nbytes();
-  const FlightTicket ticket = meter_->flights.EnterPair(
-      Operation::kSend,
-      absl::StrCat("to rank ", meter_->members[static_cast<std::size_t>(to)], ", ", what), bytes);
+  const FlightTicket ticket = meter_->EnterMessage(Operation::kSend, to, what, bytes);
   CountAsSent(*meter_, arguments);
   try {
     const auto answer = agent_->Send(to, what, std::move(arguments));
@@ -210,10 +208,7 @@ void RemoteCalls::Call(int to, const std::string& what, Tensors arguments, Answe
 }
 
 FlightTicket RemoteCalls::AwaitCall(int from, const std::string& what) {
-  return meter_->flights.EnterPair(
-      Operation::kReceive,
-      absl::StrCat("from rank ", meter_->members[static_cast<std::size_t>(from)], ", ", what),
-      /*bytes=*/0);
+  return meter_->EnterMessage(Operation::kReceive, from, what, /*bytes=*/0);
 }
 
 void RemoteCalls::Came(const FlightTicket& ticket) {

@@ -181,7 +181,6 @@ std::size_t RingBytes(std::size_t members) {
 }  // namespace
 
 struct HostMessages::Parts {
-  std::vector<int> members;  // ranks in the world
   std::shared_ptr<GroupMeter> meter;
   std::shared_ptr<ShmMailbox> mail{};
 };
@@ -221,7 +220,7 @@ class MailWork : public c10d::Work {
 
 HostMessages::HostMessages(const GroupFacts& facts, std::shared_ptr<GroupMeter> meter,
                            const GatherText& gather)
-    : parts_(new Parts{.members = facts.members, .meter = std::move(meter)}) {
+    : parts_(new Parts{.meter = std::move(meter)}) {
   const std::size_t ring = RingBytes(facts.members.size());
   const int members = static_cast<int>(facts.members.size());
   absl::StatusOr<ShmSegment> segment = MakeSharedSegment(
@@ -239,10 +238,8 @@ HostMessages::~HostMessages() = default;
 c10::intrusive_ptr<c10d::Work> HostMessages::Send(const at::Tensor& tensor, int to, int tag,
                                                   Use use) {
   Parts& p = *parts_;
-  const FlightTicket flight = p.meter->flights.EnterPair(
-      Operation::kSend,
-      absl::StrCat("to rank ", p.members[static_cast<std::size_t>(to)], ", tag ", tag),
-      tensor.nbytes());
+  const FlightTicket flight =
+      p.meter->EnterMessage(Operation::kSend, to, absl::StrCat("tag ", tag), tensor.nbytes());
   const auto bytes = static_cast<std::int64_t>(tensor.nbytes());
   p.meter->traffic.Add(use, Operation::kSend, bytes, bytes);
   const ShmMailbox::Ticket ticket =
@@ -253,10 +250,8 @@ c10::intrusive_ptr<c10d::Work> HostMessages::Send(const at::Tensor& tensor, int 
 c10::intrusive_ptr<c10d::Work> HostMessages::Receive(const at::Tensor& tensor, int from, int tag,
                                                      Use use) {
   Parts& p = *parts_;
-  const FlightTicket flight = p.meter->flights.EnterPair(
-      Operation::kReceive,
-      absl::StrCat("from rank ", p.members[static_cast<std::size_t>(from)], ", tag ", tag),
-      tensor.nbytes());
+  const FlightTicket flight =
+      p.meter->EnterMessage(Operation::kReceive, from, absl::StrCat("tag ", tag), tensor.nbytes());
   p.meter->traffic.Add(use, Operation::kReceive, static_cast<std::int64_t>(tensor.nbytes()), 0);
   const ShmMailbox::Ticket ticket =
       p.mail->Receive(from, tag, static_cast<std::byte*>(tensor.data_ptr()), tensor.nbytes());
