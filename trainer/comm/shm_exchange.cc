@@ -29,8 +29,8 @@ constexpr std::size_t kSmallestWindow = std::size_t{64} << 10;
 // come first.
 constexpr std::chrono::seconds kLeadersAdvantage(5);
 
-[[noreturn]] void Throw(const absl::Status& status) {
-  throw std::runtime_error(std::string(status.message()));
+void ThrowUnlessOk(const absl::Status& status) {
+  if (!status.ok()) throw std::runtime_error(std::string(status.message()));
 }
 
 ElementType TypeOf(const at::Tensor& tensor) {
@@ -90,7 +90,7 @@ AllReducer::AllReducer(const GroupFacts& facts, std::shared_ptr<GroupMeter> mete
   const std::size_t window = WindowBytes(members, largest_bytes, options);
   absl::StatusOr<ShmSegment> segment =
       MakeSharedSegment(layout, facts.members, ShmAllReduce::SegmentBytes(members, window), gather);
-  if (!segment.ok()) Throw(segment.status());
+  ThrowUnlessOk(segment.status());
   ShmBarrier::Options barrier = {.member = layout.local_index, .timeout = facts.timeout};
   if (layout.hosts > 1) barrier.timeout += kLeadersAdvantage;
   for (const int local : layout.local_ranks) {
@@ -116,20 +116,17 @@ void AllReducer::ReduceScatter(const at::Tensor& whole, at::Tensor& mine, Use us
   Parts& p = *parts_;
   const ElementType type = TypeOf(whole);
   p.Do(Operation::kReduceScatter, whole, use, [&] {
-    const absl::Status status = p.shm->ReduceScatter(
-        type, static_cast<const std::byte*>(whole.data_ptr()),
-        static_cast<std::size_t>(whole.numel()), static_cast<std::byte*>(mine.data_ptr()));
-    if (!status.ok()) Throw(status);
+    ThrowUnlessOk(p.shm->ReduceScatter(type, static_cast<const std::byte*>(whole.data_ptr()),
+                                       static_cast<std::size_t>(whole.numel()),
+                                       static_cast<std::byte*>(mine.data_ptr())));
   });
 }
 
 void AllReducer::AllGather(const at::Tensor& mine, at::Tensor& whole, Use use) {
   Parts& p = *parts_;
   p.Do(Operation::kAllGather, mine, use, [&] {
-    const absl::Status status =
-        p.shm->AllGather(static_cast<const std::byte*>(mine.data_ptr()), mine.nbytes(),
-                         static_cast<std::byte*>(whole.data_ptr()));
-    if (!status.ok()) Throw(status);
+    ThrowUnlessOk(p.shm->AllGather(static_cast<const std::byte*>(mine.data_ptr()), mine.nbytes(),
+                                   static_cast<std::byte*>(whole.data_ptr())));
   });
 }
 
@@ -149,12 +146,10 @@ void AllReducer::Parts::SumByShm(at::Tensor& tensor, ElementType type, double sc
   auto* const data = static_cast<std::byte*>(tensor.data_ptr());
   const auto count = static_cast<std::size_t>(tensor.numel());
   if (hosts == 1) {
-    if (auto status = shm->AllReduce(type, data, count, scale, waiting); !status.ok()) {
-      Throw(status);
-    }
+    ThrowUnlessOk(shm->AllReduce(type, data, count, scale, waiting));
     return;
   }
-  if (auto status = shm->Reduce(type, data, count, scale); !status.ok()) Throw(status);
+  ThrowUnlessOk(shm->Reduce(type, data, count, scale));
   if (leaders) {
     try {
       SumOver(*leaders, tensor);
@@ -163,7 +158,7 @@ void AllReducer::Parts::SumByShm(at::Tensor& tensor, ElementType type, double sc
       throw;
     }
   }
-  if (auto status = shm->Broadcast(data, tensor.nbytes()); !status.ok()) Throw(status);
+  ThrowUnlessOk(shm->Broadcast(data, tensor.nbytes()));
 }
 
 namespace {
@@ -202,8 +197,7 @@ class MailWork : public c10d::Work {
   bool isSuccess() const override { return mail_->Done(ticket_); }
   void synchronize() override {}
   bool wait(std::chrono::milliseconds) override {
-    const absl::Status status = mail_->Wait(ticket_);
-    if (!status.ok()) throw std::runtime_error(std::string(status.message()));
+    ThrowUnlessOk(mail_->Wait(ticket_));
     meter_->flights.Leave(flight_);
     return true;
   }
@@ -225,7 +219,7 @@ HostMessages::HostMessages(const GroupFacts& facts, std::shared_ptr<GroupMeter> 
   const int members = static_cast<int>(facts.members.size());
   absl::StatusOr<ShmSegment> segment = MakeSharedSegment(
       facts.layout, facts.members, ShmMailbox::SegmentBytes(members, ring), gather);
-  if (!segment.ok()) throw std::runtime_error(std::string(segment.status().message()));
+  ThrowUnlessOk(segment.status());
   parts_->mail = std::make_shared<ShmMailbox>(
       *std::move(segment),
       ShmMailbox::Options{.member = facts.rank, .ranks = facts.members, .timeout = facts.timeout});
