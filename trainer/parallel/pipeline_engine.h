@@ -76,8 +76,8 @@ class ActivationLayouts;
 //
 // Activations are sent in their own type; gradients have the same type and layout. Ranks exchange
 // sizes and types when they encounter new input_sizes (counted as Use::kOther); from then on a
-// message contains only its elements (Use::kActivations), and a step sends TheoryOfMessages() of
-// them.
+// message contains only its elements (Use::kActivations), and a step sends one each way for each
+// micro-batch and border between two parts on different ranks.
 //
 // Not over NCCL, which executes the messages between two ranks in a single order, and would
 // deadlock on receives begun ahead.

@@ -23,7 +23,6 @@ struct PipelineShape {
   int parts() const { return stages * chunks; }
   int PartOf(int rank, int chunk) const { return chunk * stages + rank; }
   int RankOf(int part) const { return part % stages; }
-  int ChunkOf(int part) const { return part / stages; }
 
   friend bool operator==(const PipelineShape&, const PipelineShape&) = default;
 };

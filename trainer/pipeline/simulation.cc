@@ -329,14 +329,4 @@ std::string FormulaOfLive(PipelineKind kind) {
   return "";
 }
 
-int TheoryOfMessages(const PipelineShape& shape, int rank) {
-  if (shape.stages == 1) return 0;
-  int messages = 0;
-  for (int chunk = 0; chunk < shape.chunks; ++chunk) {
-    const int part = shape.PartOf(rank, chunk);
-    messages += (part + 1 < shape.parts() ? 1 : 0) + (part > 0 ? 1 : 0);
-  }
-  return messages * shape.micro_batches;
-}
-
 }  // namespace muster::trainer

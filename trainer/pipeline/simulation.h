@@ -89,8 +89,4 @@ int TheoryOfLive(PipelineKind kind, const PipelineShape& shape, int rank);
 // The same as a formula: "min(m, p - rank)".
 std::string FormulaOfLive(PipelineKind kind);
 
-// The messages that `rank` sends in a step, each the activation of a micro-batch between two parts
-// or its gradient: over all ranks 2 (parts - 1) micro_batches. A single rank sends none.
-int TheoryOfMessages(const PipelineShape& shape, int rank);
-
 }  // namespace muster::trainer

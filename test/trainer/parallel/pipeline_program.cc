@@ -174,12 +174,11 @@ class Pipelined {
   // What this rank should send: a message for each micro-batch with samples, of its rows.
   std::int64_t ExpectedBytes(std::int64_t count, bool training) const {
     const PipelineShape one = {shape_.stages, shape_.chunks, 1};
-    std::int64_t messages = TheoryOfMessages(one, group_.rank());
-    if (!training) {
-      messages = 0;
-      for (int chunk = 0; chunk < one.chunks && one.stages > 1; ++chunk) {
-        messages += one.PartOf(group_.rank(), chunk) + 1 < one.parts() ? 1 : 0;
-      }
+    std::int64_t messages = 0;
+    for (int chunk = 0; chunk < one.chunks && one.stages > 1; ++chunk) {
+      const int part = one.PartOf(group_.rank(), chunk);
+      messages += part + 1 < one.parts() ? 1 : 0;  // the outputs
+      messages += training && part > 0 ? 1 : 0;    // the gradient of the inputs
     }
     // The other ranks' messages pass through the first.
     const int relayed = calls_ && group_.rank() == 0 ? one.stages - 2 : 0;

@@ -136,17 +136,5 @@ TEST(TheoryTest, LiveMicroBatchesByHand) {
   EXPECT_EQ(live("zero-bubble", {4, 1, 2}), (std::vector{2, 2, 2, 2}));
 }
 
-TEST(TheoryTest, MessagesOfAllRanksAreTwoForEachBorder) {
-  for (const PipelineShape& shape : {PipelineShape{1, 1, 5}, {2, 1, 3}, {4, 1, 8}, {4, 3, 8}}) {
-    int all = 0;
-    for (int rank = 0; rank < shape.stages; ++rank) all += TheoryOfMessages(shape, rank);
-    EXPECT_EQ(all, 2 * (shape.parts() - 1) * shape.micro_batches);
-  }
-  EXPECT_EQ(TheoryOfMessages({1, 2, 8}, 0), 0);
-  EXPECT_EQ(TheoryOfMessages({4, 1, 8}, 0), 8);
-  EXPECT_EQ(TheoryOfMessages({4, 1, 8}, 1), 16);
-  EXPECT_EQ(TheoryOfMessages({4, 1, 8}, 3), 8);
-}
-
 }  // namespace
 }  // namespace muster::trainer
