@@ -31,8 +31,8 @@ Problem SetRestartDelay(absl::string_view value, RunFlags& flags) {
   if (!first || !longest || *longest < *first || *longest > kLongest) {
     return "is not a delay; give seconds, or FIRST:LONGEST with FIRST <= LONGEST <= 86400";
   }
-  flags.config.restart.delay = *first;
-  flags.config.restart.longest_delay = *longest;
+  flags.options.restart.delay = *first;
+  flags.options.restart.longest_delay = *longest;
   return std::nullopt;
 }
 
@@ -86,8 +86,8 @@ Problem SetSignalsToHandle(absl::string_view value, RunFlags& flags) {
     const std::optional<int> signal = base::ParseSignal(name);
     if (!signal) {
       // torchrun goes on, too: a list written for another system must not end the job here.
-      flags.config.notes.push_back(absl::StrCat("--signals-to-handle: there is no signal ", name,
-                                                " on this system; ignored"));
+      flags.options.notes.push_back(absl::StrCat("--signals-to-handle: there is no signal ", name,
+                                                 " on this system; ignored"));
     } else if (*signal == SIGKILL || *signal == SIGSTOP || *signal == SIGCHLD) {
       return absl::StrCat("names ", name, ", which cannot be handled; leave it out");
     } else if (std::find(signals.begin(), signals.end(), *signal) == signals.end()) {
@@ -95,7 +95,7 @@ Problem SetSignalsToHandle(absl::string_view value, RunFlags& flags) {
     }
   }
   if (signals.empty()) return "is not a list of signals; write names such as SIGTERM,SIGINT";
-  flags.config.stop_signals = std::move(signals);
+  flags.options.stop_signals = std::move(signals);
   return std::nullopt;
 }
 
@@ -104,13 +104,13 @@ constexpr Flag kFailureFlags[] = {
      .value_name = "N",
      .help = "How often the job may restart all of its workers because one has failed.",
      .default_text = "0",
-     .set = Store<ReadNumber, &LaunchConfig::max_restarts>},
+     .set = Store<ReadNumber, &LaunchOptions::max_restarts>},
     {.name = "--restart-window",
      .ours = true,
      .value_name = "SECONDS",
      .help = "Only restarts within the last SECONDS count against --max-restarts.",
      .default_text = "0: all count",
-     .set = Store<ReadSeconds, &LaunchConfig::restart, &RestartPolicy::window>},
+     .set = Store<ReadSeconds, &LaunchOptions::restart, &RestartPolicy::window>},
     {.name = "--restart-delay",
      .ours = true,
      .value_name = "SECONDS|FIRST:LONGEST",
@@ -124,14 +124,14 @@ constexpr Flag kFailureFlags[] = {
      .help = "End the job when the same rank fails in the same way N times in a row before its "
              "first beat, as another restart would not help.",
      .default_text = "0: restart as often as --max-restarts says",
-     .set = Store<ReadNumber, &LaunchConfig::restart, &RestartPolicy::no_progress_limit>},
+     .set = Store<ReadNumber, &LaunchOptions::restart, &RestartPolicy::no_progress_limit>},
     {.name = "--no-retry-exit-codes",
      .ours = true,
      .value_name = "N,N-M,...",
      .help =
          "A worker that exits with one of these codes ends the job, whatever --max-restarts says.",
      .default_text = "none",
-     .set = Store<ReadExitCodes, &LaunchConfig::final_exit_codes>},
+     .set = Store<ReadExitCodes, &LaunchOptions::final_exit_codes>},
     {.name = "--retry-usage-errors",
      .kind = Flag::Kind::kSwitch,
      .ours = true,
@@ -139,7 +139,7 @@ constexpr Flag kFailureFlags[] = {
              "script cannot be compiled or is not there, its arguments are wrong, or all workers "
              "of a node end with code 2 within a minute and before their first beat.",
      .default_text = "off: such a failure ends the job",
-     .set = Store<ReadSwitch, &LaunchConfig::retry_usage_errors>},
+     .set = Store<ReadSwitch, &LaunchOptions::retry_usage_errors>},
     {.name = "--hang-timeout",
      .ours = true,
      .value_name = "SECONDS",
@@ -147,33 +147,33 @@ constexpr Flag kFailureFlags[] = {
              "the Unix socket in MUSTER_BEAT_SOCKET. After that, evidence is collected and "
              "--hang-action follows.",
      .default_text = "0: workers are not watched",
-     .set = Store<ReadSeconds, &LaunchConfig::hang, &HangPolicy::timeout>},
+     .set = Store<ReadSeconds, &LaunchOptions::hang, &HangPolicy::timeout>},
     {.name = "--hang-first-beat-timeout",
      .ours = true,
      .value_name = "SECONDS",
      .help = "With --hang-timeout: how long a worker may take until its first beat.",
      .default_text = "0: a worker that never beats is not watched, unless output counts",
-     .set = Store<ReadSeconds, &LaunchConfig::hang, &HangPolicy::first_beat_timeout>},
+     .set = Store<ReadSeconds, &LaunchOptions::hang, &HangPolicy::first_beat_timeout>},
     {.name = "--liveness",
      .ours = true,
      .value_name = "beats|output",
      .help = "What counts as a sign of life: beats only, or output as well. With output, a worker "
              "is watched from its start.",
      .default_text = "beats",
-     .set = Store<ReadWord<kHangSigns>, &LaunchConfig::hang, &HangPolicy::output_counts>},
+     .set = Store<ReadWord<kHangSigns>, &LaunchOptions::hang, &HangPolicy::output_counts>},
     {.name = "--hang-action",
      .ours = true,
      .value_name = "restart|end|report",
      .help = "What happens to a hung worker: it is killed and the job restarts, it is killed and "
              "the job ends, or it is only reported.",
      .default_text = "restart",
-     .set = Store<ReadWord<kHangActions>, &LaunchConfig::hang, &HangPolicy::action>},
+     .set = Store<ReadWord<kHangActions>, &LaunchOptions::hang, &HangPolicy::action>},
     {.name = "--stack-command",
      .ours = true,
      .value_name = "COMMAND",
      .help = "The command that prints the stacks of process {pid}.",
      .default_text = "py-spy, eu-stack or gdb, whichever is installed",
-     .set = Store<ReadStackCommand, &LaunchConfig::hang, &HangPolicy::stack_command>},
+     .set = Store<ReadStackCommand, &LaunchOptions::hang, &HangPolicy::stack_command>},
     {.name = "--straggler-threshold",
      .ours = true,
      .value_name = "SHARE",
@@ -181,20 +181,20 @@ constexpr Flag kFailureFlags[] = {
              "others, take longer than the median rank's by more than this fraction, several times "
              "in a row. 0.25 is a quarter longer; 0: report none.",
      .default_text = "0.3",
-     .set = Store<ReadShare, &LaunchConfig::straggler_threshold>},
+     .set = Store<ReadShare, &LaunchOptions::straggler_threshold>},
     {.name = "--health-check",
      .ours = true,
      .value_name = "COMMAND",
      .help = "A shell command that must succeed every time before this node joins a round; "
              "otherwise the node does not take part.",
      .default_text = "none",
-     .set = Store<ReadCommand, &LaunchConfig::health, &HealthPolicy::command>},
+     .set = Store<ReadCommand, &LaunchOptions::health, &HealthPolicy::command>},
     {.name = "--health-check-timeout",
      .ours = true,
      .value_name = "SECONDS",
      .help = "How long the health check may take.",
      .default_text = "30",
-     .set = Store<ReadSecondsAboveZero, &LaunchConfig::health, &HealthPolicy::timeout>},
+     .set = Store<ReadSecondsAboveZero, &LaunchOptions::health, &HealthPolicy::timeout>},
     {.name = "--drain-interval",
      .ours = true,
      .value_name = "SECONDS",
@@ -202,7 +202,7 @@ constexpr Flag kFailureFlags[] = {
              "drained; with N nodes at most every N seconds. If the job has more than MIN "
              "nodes of --nnodes=MIN:MAX, a node that is drained leaves it. 0: never ask.",
      .default_text = "60",
-     .set = Store<ReadSeconds, &LaunchConfig::drain_interval>},
+     .set = Store<ReadSeconds, &LaunchOptions::drain_interval>},
     {.name = "--health-port",
      .ours = true,
      .value_name = "[HOST:]PORT",
@@ -210,7 +210,7 @@ constexpr Flag kFailureFlags[] = {
              "/healthz/ready: 200 while the workers run, else 503. It reveals nothing else and "
              "needs no token. Listens on loopback unless HOST names an address of this machine.",
      .default_text = "not answered",
-     .set = Store<rendezvous::ParseLocalEndpoint, &LaunchConfig::health_endpoint>},
+     .set = Store<rendezvous::ParseLocalEndpoint, &LaunchOptions::health_endpoint>},
     {.name = "--http",
      .ours = true,
      .value_name = "[HOST:]PORT",
@@ -218,14 +218,14 @@ constexpr Flag kFailureFlags[] = {
              "/metrics and /api/v1/jobs, to clients that send the token, or the one that `muster "
              "token metrics` derives from it. On loopback unless --insecure is given.",
      .default_text = "not shown",
-     .set = Store<rendezvous::ParseLocalEndpoint, &LaunchConfig::http>},
+     .set = Store<rendezvous::ParseLocalEndpoint, &LaunchOptions::http>},
     {.name = "--shutdown-timeout",
      .value_name = "SECONDS",
      .help = "How long a worker may take to stop once it is asked to; then it is killed. Processes "
              "that it leaves running get as long. inf: wait forever.",
      .default_text = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT or 30",
      .variables = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT",
-     .set = Store<ReadGrace, &LaunchConfig::shutdown_timeout>},
+     .set = Store<ReadGrace, &LaunchOptions::shutdown_timeout>},
     {.name = "--leftovers",
      .ours = true,
      .value_name = "wait|stop|keep",
@@ -235,13 +235,13 @@ constexpr Flag kFailureFlags[] = {
          "stopped. stop: they are stopped at once. keep: they are left running. After a failure "
          "or a signal they are always stopped.",
      .default_text = "wait",
-     .set = Store<ReadWord<kLeftoverPolicies>, &LaunchConfig::leftovers>},
+     .set = Store<ReadWord<kLeftoverPolicies>, &LaunchOptions::leftovers>},
     {.name = "--exit-code",
      .ours = true,
      .value_name = "torchrun|worker",
      .help = "When a worker fails, exit with 1 or with the worker's own code (128+n for signal n).",
      .default_text = "torchrun",
-     .set = Store<ReadWord<kExitCodePolicies>, &LaunchConfig::exit_code>},
+     .set = Store<ReadWord<kExitCodePolicies>, &LaunchOptions::exit_code>},
     {.name = "--signals-to-handle",
      .value_name = "SIGNAL,...",
      .help = "Signals to this process that end the run: the workers, or the programs that a "

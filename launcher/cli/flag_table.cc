@@ -87,7 +87,7 @@ Problem SetCompletion(absl::string_view value, RunFlags& flags) {
 
 template <Purpose kPurpose>
 Problem Ask(absl::string_view, base::CommandArgs& args) {
-  static_cast<RunFlags&>(args).config.purpose = kPurpose;
+  static_cast<RunFlags&>(args).options.purpose = kPurpose;
   return std::nullopt;
 }
 
@@ -100,7 +100,7 @@ constexpr Flag kOtherFlags[] = {
      .help =
          "Return at once: the run goes on in the background, and what it prints goes to a file. "
          "`muster attach` shows it, and `muster stop` ends it.",
-     .set = Store<ReadSwitch, &LaunchConfig::detach>},
+     .set = Store<ReadSwitch, &LaunchOptions::detach>},
     {.name = "--dry-run",
      .kind = Flag::Kind::kAsk,
      .ours = true,

@@ -19,13 +19,10 @@
 
 namespace muster::launcher {
 
-// What the command line and the environment say.
-
-// Each part has been checked on its own. Most flags set a field of `config`. Those that only affect
-// one have a field of their own here, from which flags.cc and meeting.cc derive the rest of
-// `config`; there the parts must also fit together.
+// What the command line and PET_ variables say, each part checked on its own. Whether they fit
+// together, and what follows from them, flags.cc and meeting.cc decide as they make a LaunchConfig.
 struct RunFlags : base::CommandArgs {
-  LaunchConfig config;
+  LaunchOptions options;
 
   // Text that is asked for instead of a run.
   bool version = false;
@@ -72,9 +69,9 @@ struct RunFlags : base::CommandArgs {
   std::string local_rank_flag = "--local-rank";
 };
 
-// Most flags set a field of LaunchConfig (base::Store).
-inline LaunchConfig& PartOf(base::CommandArgs& args, LaunchConfig*) {
-  return static_cast<RunFlags&>(args).config;
+// Most flags set a field of LaunchOptions (base::Store).
+inline LaunchOptions& PartOf(base::CommandArgs& args, LaunchOptions*) {
+  return static_cast<RunFlags&>(args).options;
 }
 
 using base::Apply;

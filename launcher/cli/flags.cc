@@ -155,22 +155,22 @@ absl::StatusOr<SlurmStep> MakeSlurmStep(const RunFlags& flags, const std::vector
     return absl::InvalidArgumentError(
         "no script to run; write `muster run [flags] script [script args...]`");
   }
-  if (flags.config.detach) {
+  if (flags.options.detach) {
     return absl::InvalidArgumentError(
         "--detach does not go with Slurm's allocation, which ends with its shell or script; "
         "`muster "
         "sbatch` starts a job that needs no terminal");
   }
-  if (flags.config.token.fd >= 0) {
+  if (flags.options.token.fd >= 0) {
     return absl::InvalidArgumentError(
         "--token-fd names a descriptor of this machine, and Slurm starts the job on others; leave "
         "it out: a token is made for the job and passed on");
   }
   const auto token = rendezvous::CompleteTokenSource(
-      flags.config.token, [&](const char* variable) { return GetOr(environment, variable, ""); });
+      flags.options.token, [&](const char* variable) { return GetOr(environment, variable, ""); });
   if (!token.ok()) return token.status();
-  const auto grace = flags.config.shutdown_timeout;
-  const bool needs_all = flags.config.min_nodes == flags.config.max_nodes;
+  const auto grace = flags.options.shutdown_timeout;
+  const bool needs_all = flags.options.min_nodes == flags.options.max_nodes;
   return SlurmStep{
       .nodes = flags.slurm_nodes,
       .dialect = dialect == Dialect::kLaunch ? "launch" : "run",
@@ -178,7 +178,7 @@ absl::StatusOr<SlurmStep> MakeSlurmStep(const RunFlags& flags, const std::vector
       .environment = flags.exported,
       .makes_token =
           flags.slurm_nodes > 1 && !token->insecure && token->tls.empty() && token->file.empty(),
-      .stop_signals = flags.config.stop_signals,
+      .stop_signals = flags.options.stop_signals,
       .end_limit = grace == std::chrono::milliseconds::max() || !needs_all
                        ? std::chrono::seconds(0)
                        : 2 * std::chrono::ceil<std::chrono::seconds>(grace) + kEndLimit};
@@ -186,7 +186,7 @@ absl::StatusOr<SlurmStep> MakeSlurmStep(const RunFlags& flags, const std::vector
 
 absl::StatusOr<LaunchConfig> MakeConfig(const RunFlags& flags, Dialect dialect,
                                         const Environment& environment, const Machine& machine) {
-  LaunchConfig config = flags.config;
+  LaunchConfig config{flags.options};
   absl::Status status = SetDevices(flags, environment, machine, config);
   if (status.ok()) {
     status = SetSizes(flags, BaseEnvironment(config, environment), machine, config);

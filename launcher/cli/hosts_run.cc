@@ -34,19 +34,19 @@ absl::Status CheckFlags(const RunFlags& flags) {
   if (flags.total_workers) {
     return Contradiction("--total-workers", "the hosts' numbers say how many workers there are");
   }
-  if (flags.config.node_rank) {
+  if (flags.options.node_rank) {
     return Contradiction("--node-rank", "the order of the hosts is that of their ranks");
   }
   if (!flags.master_addr.empty() || flags.rdzv_backend == "static") {
     return Contradiction("a static rendezvous", "the first host serves one");
   }
-  if (!flags.config.local_addr.empty()) {
+  if (!flags.options.local_addr.empty()) {
     return Contradiction("--local-addr", "each host has its own");
   }
-  if (flags.config.token.fd >= 0) {
+  if (flags.options.token.fd >= 0) {
     return Contradiction("--token-fd", "the job's token is made for it and passed on");
   }
-  if (flags.config.purpose != Purpose::kRun) {
+  if (flags.options.purpose != Purpose::kRun) {
     return Contradiction("--dry-run and --print-config", "they show this machine as a node");
   }
   return absl::OkStatus();
@@ -179,14 +179,14 @@ absl::StatusOr<HostsRun> MakeHostsRun(const RunFlags& flags, Dialect dialect,
     run.hosts = *std::move(hosts);
   }
   const int count = static_cast<int>(run.hosts.size());
-  run.min_nodes = flags.nodes_given ? flags.config.min_nodes : count;
-  if (flags.nodes_given && flags.config.max_nodes != count) {
+  run.min_nodes = flags.nodes_given ? flags.options.min_nodes : count;
+  if (flags.nodes_given && flags.options.max_nodes != count) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "--nnodes asks for ", flags.config.max_nodes, " nodes, and there are ", count,
+        "--nnodes asks for ", flags.options.max_nodes, " nodes, and there are ", count,
         " hosts; leave it out, or write --nnodes=MIN:", count, " to start without some of them"));
   }
   run.fanout = flags.fanout;
-  run.answer_timeout = flags.config.timeouts.connect;
+  run.answer_timeout = flags.options.timeouts.connect;
   run.launch_with = flags.launch_with;
   run.ssh_control_persist = flags.ssh_control_persist;
   run.ships = !flags.no_copy;
@@ -196,16 +196,16 @@ absl::StatusOr<HostsRun> MakeHostsRun(const RunFlags& flags, Dialect dialect,
   run.environment = ExportedVariables(flags, environment);
   std::error_code ignored;
   run.directory = std::filesystem::current_path(ignored).string();
-  run.run_id = flags.config.run_id.empty() ? absl::StrCat("hosts-", base::RandomName(8))
-                                           : flags.config.run_id;
+  run.run_id = flags.options.run_id.empty() ? absl::StrCat("hosts-", base::RandomName(8))
+                                            : flags.options.run_id;
   run.endpoint = flags.rdzv_endpoint;
   auto token = rendezvous::CompleteTokenSource(
-      flags.config.token, [&](const char* variable) { return GetOr(environment, variable, ""); });
+      flags.options.token, [&](const char* variable) { return GetOr(environment, variable, ""); });
   if (!token.ok()) return token.status();
   run.token = *std::move(token);
-  run.stop_signals = flags.config.stop_signals;
-  run.shutdown_timeout = flags.config.shutdown_timeout;
-  run.detach = flags.config.detach;
+  run.stop_signals = flags.options.stop_signals;
+  run.shutdown_timeout = flags.options.shutdown_timeout;
+  run.detach = flags.options.detach;
   return run;
 }
 

@@ -164,13 +164,13 @@ struct Program {
   bool operator==(const Program&) const = default;
 };
 
-struct LaunchConfig {
+// What a command line says of a launch in as many words, or else the default. What else a launch
+// goes by depends on other flags, the environment or the machine: LaunchConfig.
+struct LaunchOptions {
   Purpose purpose = Purpose::kRun;
-  Program program;
 
   int min_nodes = 1;
   int max_nodes = 1;
-  int nproc_per_node = 1;
   // The place in rank order that the user gave this node, or else the scheduler, for a job with
   // several nodes and no topology. It is a wish, except with kStatic: there it is always set, and
   // it is the rank.
@@ -178,16 +178,11 @@ struct LaunchConfig {
   // Where this node is, in labels separated by slashes, the outermost first; empty: not known.
   std::string topology;
   std::string role = "default";
-  // What CUDA_VISIBLE_DEVICES is to say for the workers together (--devices); empty: as inherited.
-  std::vector<std::string> devices;
   // Each worker sees only its own device, as device 0, and LOCAL_RANK is 0.
   bool virtual_local_rank = false;
   // Which CPUs each worker may run on; empty: those of this process.
   std::optional<NumaMode> numa_binding;
 
-  RendezvousMode mode = RendezvousMode::kStandalone;
-  // Meaningless with kStandalone.
-  rendezvous::Endpoint endpoint;
   // A name (rendezvous/core/values/phrases.h), as `role` is if that is not empty.
   std::string run_id;
   RendezvousTimeouts timeouts;
@@ -201,7 +196,6 @@ struct LaunchConfig {
   rendezvous::TokenSource token;
   // The address this node tells the others; empty: found from the connection to the endpoint.
   std::string local_addr;
-  WorkerStore worker_store = WorkerStore::kAgent;
 
   int max_restarts = 0;
   rendezvous::RestartPolicy restart;
@@ -264,6 +258,19 @@ struct LaunchConfig {
   }
   // Something depends on workers' beats; else they are only shown.
   bool needs_beats() const { return hang.timeout.count() > 0 || restart.no_progress_limit > 0; }
+
+  bool operator==(const LaunchOptions&) const = default;
+};
+
+struct LaunchConfig : LaunchOptions {
+  Program program;
+  int nproc_per_node = 1;
+  // What CUDA_VISIBLE_DEVICES is to say for the workers together (--devices); empty: as inherited.
+  std::vector<std::string> devices;
+  RendezvousMode mode = RendezvousMode::kStandalone;
+  // Meaningless with kStandalone.
+  rendezvous::Endpoint endpoint;
+  WorkerStore worker_store = WorkerStore::kAgent;
 
   bool operator==(const LaunchConfig&) const = default;
 };

@@ -169,7 +169,7 @@ absl::Status CheckAddresses(const RunFlags& flags, const LaunchConfig& config) {
 std::string RunId(const RunFlags& flags, const Environment& environment, RendezvousMode mode) {
   // --standalone overrides every --rdzv flag, as torchrun's does: two such jobs on one machine
   // never share a name, whatever the script around them gives.
-  const std::string& given = flags.config.run_id;
+  const std::string& given = flags.options.run_id;
   if (!given.empty() && !flags.standalone) return given;
   if (mode == RendezvousMode::kStandalone) {
     return absl::StrCat("standalone-", base::RandomName(8));

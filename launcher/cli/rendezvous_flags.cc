@@ -45,9 +45,9 @@ absl::StatusOr<std::string> ReadBackend(absl::string_view text) {
 Problem SetRdzvConf(absl::string_view value, RunFlags& flags) {
   const auto conf = ParseRdzvConf(value);
   if (!conf.ok()) return std::string(conf.status().message());
-  flags.config.timeouts = conf->timeouts;
-  flags.config.is_host = conf->is_host;
-  flags.config.trust_refusals = conf->trust_refusals;
+  flags.options.timeouts = conf->timeouts;
+  flags.options.is_host = conf->is_host;
+  flags.options.trust_refusals = conf->trust_refusals;
   flags.join_timeout_given = conf->join_given;
   return std::nullopt;
 }
@@ -55,7 +55,7 @@ Problem SetRdzvConf(absl::string_view value, RunFlags& flags) {
 Problem SetTokenFd(absl::string_view value, RunFlags& flags) {
   const auto fd = rendezvous::ReadTokenFdNumber(value);
   if (!fd.ok()) return std::string(fd.status().message());
-  flags.config.token.fd = *fd;
+  flags.options.token.fd = *fd;
   return std::nullopt;
 }
 
@@ -66,7 +66,7 @@ constexpr Flag kRendezvousFlags[] = {
      .help = "When a node that joins a running job with MIN:MAX nodes gets its place: at once, by "
              "a restart that costs no budget, or at the next restart.",
      .default_text = "now",
-     .set = Store<ReadWord<kScaleUps>, &LaunchConfig::scale_up>},
+     .set = Store<ReadWord<kScaleUps>, &LaunchOptions::scale_up>},
     {.name = "--standalone",
      .kind = Flag::Kind::kSwitch,
      .help = "Run one node, without any network, under a fresh run id. Endpoint, addresses and "
@@ -85,7 +85,7 @@ constexpr Flag kRendezvousFlags[] = {
      .help = "The job's name, the same on every node. A musterd serves many jobs and needs one.",
      .default_text =
          "with an endpoint SLURM_JOB_ID if set, otherwise none; standalone: a fresh one",
-     .set = Store<ReadRunId, &LaunchConfig::run_id>},
+     .set = Store<ReadRunId, &LaunchOptions::run_id>},
     {.name = "--rdzv-backend",
      .value_name = "NAME",
      .help = "c10d and muster are the same here; static takes --node-rank as the rank.",
@@ -108,7 +108,7 @@ constexpr Flag kRendezvousFlags[] = {
              "encrypted with TLS 1.3. `muster token new` makes one. On one machine it is made and "
              "found without this.",
      .default_text = "MUSTER_TOKEN_FILE; $XDG_CONFIG_HOME/muster/token; ~/.config/muster/token",
-     .set = Store<ReadText, &LaunchConfig::token, &rendezvous::TokenSource::file>},
+     .set = Store<ReadText, &LaunchOptions::token, &rendezvous::TokenSource::file>},
     {.name = "--token-fd",
      .local_only = true,
      .ours = true,
@@ -122,7 +122,7 @@ constexpr Flag kRendezvousFlags[] = {
      .help = "Instead of a token: certificates of your site's own authority. Any client with a "
              "certificate from one of these authorities, in PEM, may join.",
      .default_text = "MUSTER_TLS_CA",
-     .set = Store<ReadText, &LaunchConfig::token, &rendezvous::TokenSource::tls,
+     .set = Store<ReadText, &LaunchOptions::token, &rendezvous::TokenSource::tls,
                   &rendezvous::CertificateFiles::ca>},
     {.name = "--tls-cert",
      .ours = true,
@@ -130,14 +130,14 @@ constexpr Flag kRendezvousFlags[] = {
      .help = "This node's certificate. Where the rendezvous is, it has to be for the endpoint's "
              "name or address.",
      .default_text = "MUSTER_TLS_CERT",
-     .set = Store<ReadText, &LaunchConfig::token, &rendezvous::TokenSource::tls,
+     .set = Store<ReadText, &LaunchOptions::token, &rendezvous::TokenSource::tls,
                   &rendezvous::CertificateFiles::certificate>},
     {.name = "--tls-key",
      .ours = true,
      .value_name = "FILE",
      .help = "Its private key. The three files are read again when they change.",
      .default_text = "MUSTER_TLS_KEY",
-     .set = Store<ReadText, &LaunchConfig::token, &rendezvous::TokenSource::tls,
+     .set = Store<ReadText, &LaunchOptions::token, &rendezvous::TokenSource::tls,
                   &rendezvous::CertificateFiles::key>},
     {.name = "--insecure",
      .kind = Flag::Kind::kSwitch,
@@ -145,7 +145,7 @@ constexpr Flag kRendezvousFlags[] = {
      .help = "Use neither a token nor encryption: anyone who can reach the endpoint can join, read "
              "and end the job.",
      .default_text = "MUSTER_INSECURE",
-     .set = Store<ReadSwitch, &LaunchConfig::token, &rendezvous::TokenSource::insecure>},
+     .set = Store<ReadSwitch, &LaunchOptions::token, &rendezvous::TokenSource::insecure>},
     {.name = "--master-addr",
      .value_name = "HOST",
      .help = "Without an endpoint: the address of the node with rank 0.",
@@ -160,7 +160,7 @@ constexpr Flag kRendezvousFlags[] = {
      .value_name = "HOST",
      .help = "The address that other nodes use for this one.",
      .default_text = "the one from which the endpoint is reached",
-     .set = Store<ReadHost, &LaunchConfig::local_addr>},
+     .set = Store<ReadHost, &LaunchOptions::local_addr>},
     {.name = "--worker-store",
      .ours = true,
      .value_name = "agent|worker|tunnel",

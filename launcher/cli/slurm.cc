@@ -30,11 +30,11 @@ std::uint16_t PortOf(const std::string& name) {
 
 // MIN:MAX says how many of Slurm's nodes the job needs, and leaves open where they meet.
 bool IsRange(const RunFlags& flags) {
-  return flags.nodes_given && flags.config.min_nodes < flags.config.max_nodes;
+  return flags.nodes_given && flags.options.min_nodes < flags.options.max_nodes;
 }
 
 bool SaysWhereNodesMeet(const RunFlags& flags) {
-  return (flags.nodes_given && !IsRange(flags)) || flags.standalone || flags.config.node_rank ||
+  return (flags.nodes_given && !IsRange(flags)) || flags.standalone || flags.options.node_rank ||
          flags.master_port || !flags.rdzv_endpoint.empty() || !flags.master_addr.empty() ||
          !flags.rdzv_backend.empty() || !flags.hosts.empty() || !flags.hostfile.empty();
 }
@@ -69,20 +69,20 @@ absl::Status FollowStep(const SlurmPlace& place, const Environment& environment,
   }
   const int count = static_cast<int>(nodes);
   if (!IsRange(flags)) {
-    flags.config.min_nodes = flags.config.max_nodes = count;
-  } else if (flags.config.min_nodes > count) {
+    flags.options.min_nodes = flags.options.max_nodes = count;
+  } else if (flags.options.min_nodes > count) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--nnodes=", flags.config.min_nodes, ":", flags.config.max_nodes,
+        absl::StrCat("--nnodes=", flags.options.min_nodes, ":", flags.options.max_nodes,
                      " needs more nodes than the ", count, " of this step"));
   } else {
     // Nobody else can come.
-    flags.config.max_nodes = std::min(flags.config.max_nodes, count);
+    flags.options.max_nodes = std::min(flags.options.max_nodes, count);
   }
   if (nodes == 1) return absl::OkStatus();
   flags.nodes_given = true;
   flags.rdzv_endpoint = absl::StrCat(place.hosts.front(), ":", PortOf(place.name));
-  if (flags.config.run_id.empty()) flags.config.run_id = place.name;
-  flags.config.shows_shared_report = place.is_first_host;
+  if (flags.options.run_id.empty()) flags.options.run_id = place.name;
+  flags.options.shows_shared_report = place.is_first_host;
   return absl::OkStatus();
 }
 
@@ -145,7 +145,7 @@ absl::Status FollowSlurm(const Environment& environment, RunFlags& flags) {
   if (slurm.is_step) return FollowStep(slurm, environment, flags);
   const bool here = slurm.hosts.size() == 1 && slurm.is_on_host;
   // Those look at this machine.
-  const bool looks = flags.config.purpose != Purpose::kRun;
+  const bool looks = flags.options.purpose != Purpose::kRun;
   if (here || looks || flags.total_workers) return absl::OkStatus();
   if (flags.launch_with.empty()) {
     flags.slurm_nodes = static_cast<int>(slurm.hosts.size());
@@ -154,7 +154,7 @@ absl::Status FollowSlurm(const Environment& environment, RunFlags& flags) {
   for (const std::string& host : slurm.hosts) {
     flags.hosts.push_back({.name = host, .workers = flags.nproc_given ? std::nullopt : slurm.gpus});
   }
-  if (flags.config.run_id.empty()) flags.config.run_id = slurm.name;
+  if (flags.options.run_id.empty()) flags.options.run_id = slurm.name;
   return absl::OkStatus();
 }
 

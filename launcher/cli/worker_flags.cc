@@ -23,8 +23,8 @@ Problem SetNodes(absl::string_view value, RunFlags& flags) {
   }
   if (min < 1) return "asks for less than one node; write N or MIN:MAX with numbers from 1";
   if (min > max) return "has its minimum above its maximum; write MIN:MAX with MIN <= MAX";
-  flags.config.min_nodes = min;
-  flags.config.max_nodes = max;
+  flags.options.min_nodes = min;
+  flags.options.max_nodes = max;
   flags.nodes_given = true;
   return std::nullopt;
 }
@@ -70,19 +70,19 @@ constexpr Flag kNodeFlags[] = {
      .help = "This node's place in rank order: with --rdzv-endpoint a preference, with "
              "--master-addr the rank itself.",
      .default_text = "SLURM_NODEID or JOB_COMPLETION_INDEX if set and no topology is known",
-     .set = Store<ReadNumber, &LaunchConfig::node_rank>},
+     .set = Store<ReadNumber, &LaunchOptions::node_rank>},
     {.name = "--topology",
      .ours = true,
      .value_name = "RACK/HOST",
      .help = "Where this node is, the outermost label first. Nodes whose labels begin alike get "
              "neighbouring ranks.",
      .default_text = "the switches in SLURM_TOPOLOGY_ADDR if set",
-     .set = Store<ReadText, &LaunchConfig::topology>},
+     .set = Store<ReadText, &LaunchOptions::topology>},
     {.name = "--role",
      .value_name = "NAME",
      .help = "The role of this node's workers: their ROLE_NAME, and their name in output prefixes.",
      .default_text = "default",
-     .set = Store<ReadRole, &LaunchConfig::role>},
+     .set = Store<ReadRole, &LaunchOptions::role>},
     {.name = "--devices",
      .ours = true,
      .value_name = "LIST",
@@ -94,14 +94,14 @@ constexpr Flag kNodeFlags[] = {
     {.name = "--virtual-local-rank",
      .kind = Flag::Kind::kSwitch,
      .help = "Each worker sees a single GPU, its own, as device 0, and has LOCAL_RANK 0.",
-     .set = Store<ReadSwitch, &LaunchConfig::virtual_local_rank>},
+     .set = Store<ReadSwitch, &LaunchOptions::virtual_local_rank>},
     {.name = "--numa-binding",
      .has_variable = false,
      .value_name = "node|socket|exclusive|core-complex",
      .help = "Bind each worker to CPUs near its GPU: all of the NUMA node, all of the socket, its "
              "own share of the node's cores, or the cores that share one cache.",
      .default_text = "not bound",
-     .set = Store<ReadWord<kNumaModes>, &LaunchConfig::numa_binding>},
+     .set = Store<ReadWord<kNumaModes>, &LaunchOptions::numa_binding>},
 };
 
 // The flags that say what each worker runs.
@@ -192,26 +192,26 @@ constexpr Flag kOutputFlags[] = {
      .help = "Where logs and error files go. With /dev/null there are none, and all output stays "
              "on the console.",
      .default_text = "a fresh muster_* directory in TMPDIR, or in /tmp where that cannot be used",
-     .set = Store<ReadText, &LaunchConfig::log_dir>},
+     .set = Store<ReadText, &LaunchOptions::log_dir>},
     {.name = "--redirects",
      .short_name = "-r",
      .value_name = "CHOICE",
      .help = "Output that goes to a file instead of the console: 0 none, 1 stdout, 2 stderr, 3 "
              "both; or for certain local ranks, such as 0:3,1:2.",
      .default_text = "0",
-     .set = Store<ParseRedirects, &LaunchConfig::redirects>},
+     .set = Store<ParseRedirects, &LaunchOptions::redirects>},
     {.name = "--tee",
      .short_name = "-t",
      .value_name = "CHOICE",
      .help = "Output that goes to a file and, with a prefix on each line, to the console. Values "
              "as for --redirects.",
      .default_text = "0",
-     .set = Store<ParseRedirects, &LaunchConfig::tee>},
+     .set = Store<ParseRedirects, &LaunchOptions::tee>},
     {.name = "--local-ranks-filter",
      .value_name = "N,...",
      .help = "Show only the output of these local ranks on the console. Files are not affected.",
      .default_text = "all",
-     .set = Store<ReadRanks, &LaunchConfig::local_ranks_filter>},
+     .set = Store<ReadRanks, &LaunchOptions::local_ranks_filter>},
     {.name = "--prefix-lines",
      .kind = Flag::Kind::kSwitch,
      .ours = true,
@@ -219,25 +219,25 @@ constexpr Flag kOutputFlags[] = {
          "Put the prefix of tee'd lines before every line on the console, also where nothing is "
          "tee'd.",
      .default_text = "off; on with --hosts",
-     .set = Store<ReadSwitch, &LaunchConfig::prefix_lines>},
+     .set = Store<ReadSwitch, &LaunchOptions::prefix_lines>},
     {.name = "--log-line-prefix-template",
      .value_name = "TEXT",
      .help = "The prefix of each tee'd line. It may contain ${role_name}, ${rank}, ${local_rank}, "
              "${hostname}, ${pid} and ${time}.",
      .default_text = "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE or [${role_name}${local_rank}]:",
      .variables = "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE",
-     .set = Store<ReadText, &LaunchConfig::prefix_template>},
+     .set = Store<ReadText, &LaunchOptions::prefix_template>},
     {.name = "--duplicate-stdout-filters",
      .value_name = "TEXT,...",
      .help = "Tee'd lines of stdout that contain one of these texts also go to "
              "filtered_stdout.log. Write ,, for a comma.",
      .default_text = "none",
-     .set = Store<ReadFilters, &LaunchConfig::stdout_filters>},
+     .set = Store<ReadFilters, &LaunchOptions::stdout_filters>},
     {.name = "--duplicate-stderr-filters",
      .value_name = "TEXT,...",
      .help = "The same for stderr and filtered_stderr.log.",
      .default_text = "none",
-     .set = Store<ReadFilters, &LaunchConfig::stderr_filters>},
+     .set = Store<ReadFilters, &LaunchOptions::stderr_filters>},
     {.name = "--logs-specs",
      .kind = Flag::Kind::kIgnored,
      .has_variable = false,
@@ -255,14 +255,14 @@ constexpr Flag kOutputFlags[] = {
      .help = "Append what happens on this node to FILE, for programs to read: one JSON object per "
              "line. `muster replay` shows it.",
      .default_text = "none",
-     .set = Store<ReadText, &LaunchConfig::event_log>},
+     .set = Store<ReadText, &LaunchOptions::event_log>},
     {.name = "--log-level",
      .ours = true,
      .value_name = "debug|info|warning|error",
      .help = "How much Muster itself logs to stderr.",
      .default_text = "LOGLEVEL or warning",
      .variables = "LOGLEVEL",
-     .set = Store<ReadLogLevel, &LaunchConfig::log_level>},
+     .set = Store<ReadLogLevel, &LaunchOptions::log_level>},
 };
 
 }  // namespace

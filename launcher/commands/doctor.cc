@@ -76,7 +76,7 @@ int ShowText(const Report& report, const std::string& text) {
 absl::StatusOr<rendezvous::TokenSource> TokenOfRun(const RunFlags& flags,
                                                    const Environment& environment) {
   return rendezvous::CompleteTokenSource(
-      flags.config.token, [&](const char* variable) { return GetOr(environment, variable, ""); });
+      flags.options.token, [&](const char* variable) { return GetOr(environment, variable, ""); });
 }
 
 // Where a rendezvous is named, what is wrong with the way to it.
@@ -131,7 +131,7 @@ int DoctorOfHosts(const DoctorArgs& args, const Environment& environment) {
 int Doctor(const DoctorArgs& args) {
   const Environment environment = ReadEnvironment(environ);
   if (AsksForHosts(args)) return DoctorOfHosts(args, environment);
-  Report report = ExamineMachine({.log_dir = args.config.log_dir,
+  Report report = ExamineMachine({.log_dir = args.options.log_dir,
                                   .checkpoints = args.operands,
                                   .has_peers = !args.node.empty() || !args.rdzv_endpoint.empty()},
                                  environment);
