@@ -77,7 +77,7 @@ rendezvous::Progress Agent::TakeProgress(bool all) {
 void Agent::OnHang(int rank, const std::string& what) {
   spdlog::warn("rank {} {}", rank, what);
   TellWorker(AgentEventKind::kHang, rank, 0, what);
-  SetTrouble(rank, rendezvous::TroubleKind::kSilent, what);
+  SetRankAlert(rank, rendezvous::RankAlertKind::kSilent, what);
 }
 
 void Agent::OnOutputLost(int rank, const std::string& what) {
@@ -87,17 +87,17 @@ void Agent::OnOutputLost(int rank, const std::string& what) {
       absl::StrCat("has lost output: ", what.substr(colon + 2), " (", what.substr(0, colon), ")");
   TellWorker(AgentEventKind::kOutputLost, rank, 0, cause);
   // There may be room again, but what was lost is not there.
-  SetTrouble(rank, rendezvous::TroubleKind::kOutputLost, cause);
+  SetRankAlert(rank, rendezvous::RankAlertKind::kOutputLost, cause);
 }
 
-void Agent::SetTrouble(int rank, rendezvous::TroubleKind kind, const std::string& what) {
-  if (progress_.SetTrouble(rank, kind, what, std::chrono::steady_clock::now())) {
+void Agent::SetRankAlert(int rank, rendezvous::RankAlertKind kind, const std::string& what) {
+  if (progress_.SetRankAlert(rank, kind, what, std::chrono::steady_clock::now())) {
     client_->ProgressMade();
   }
 }
 
-void Agent::EndTrouble(int rank, rendezvous::TroubleKind kind) {
-  if (progress_.EndTrouble(rank, kind)) client_->ProgressMade();
+void Agent::EndRankAlert(int rank, rendezvous::RankAlertKind kind) {
+  if (progress_.EndRankAlert(rank, kind)) client_->ProgressMade();
 }
 
 void Agent::OnEvidence(const worker::Evidence& evidence) {
@@ -259,7 +259,7 @@ void Agent::OnStopped(int rank, pid_t pid, const std::string& what) {
     spdlog::warn("rank {} (pid {}) {}", rank, pid, what);
   }
   TellWorker(AgentEventKind::kWorkerStopped, rank, pid, what);
-  SetTrouble(rank, rendezvous::TroubleKind::kStopped, what);
+  SetRankAlert(rank, rendezvous::RankAlertKind::kStopped, what);
 }
 
 void Agent::OnContinued(int rank, pid_t pid) {
@@ -267,7 +267,7 @@ void Agent::OnContinued(int rank, pid_t pid) {
     spdlog::warn("rank {} (pid {}) was continued", rank, pid);
   }
   TellWorker(AgentEventKind::kWorkerContinued, rank, pid, "");
-  EndTrouble(rank, rendezvous::TroubleKind::kStopped);
+  EndRankAlert(rank, rendezvous::RankAlertKind::kStopped);
 }
 
 void Agent::OnWorkersStarted(const std::string& logs, int nodes) {

@@ -101,7 +101,7 @@ class Agent final : public rendezvous::RendezvousClient::Listener, private Agent
   void OnBeat(const worker::Beat& beat);
   void OnFirstBeat(int rank) { TellWorker(AgentEventKind::kFirstBeat, rank, 0, ""); }
   void OnHang(int rank, const std::string& what);
-  void OnLife(int rank) { EndTrouble(rank, rendezvous::TroubleKind::kSilent); }
+  void OnLife(int rank) { EndRankAlert(rank, rendezvous::RankAlertKind::kSilent); }
   void OnEvidence(const worker::Evidence& evidence);
   // Tells the user and the event log in which operations the workers are, if they log them and one
   // is in one. Returns the sentence, or "".
@@ -144,8 +144,8 @@ class Agent final : public rendezvous::RendezvousClient::Listener, private Agent
   void OnContinued(int rank, pid_t pid);
   void OnOutputLost(int rank, const std::string& what);
   // What is wrong with a rank of the current round, for those who look at the job.
-  void SetTrouble(int rank, rendezvous::TroubleKind kind, const std::string& what);
-  void EndTrouble(int rank, rendezvous::TroubleKind kind);
+  void SetRankAlert(int rank, rendezvous::RankAlertKind kind, const std::string& what);
+  void EndRankAlert(int rank, rendezvous::RankAlertKind kind);
   // The workers are ending, so hangs no longer matter.
   void StopWatching();
   void OnWorkersDone(const worker::GroupResult& result);

@@ -139,22 +139,22 @@ void ProgressBook::Begin(rendezvous::RoundId round, int first_rank, int nproc) {
 
 void ProgressBook::Clear() {
   ranks_.clear();
-  troubles_.clear();
-  had_troubles_ = troubles_are_news_ = false;
+  alerts_.clear();
+  had_alerts_ = alerts_are_news_ = false;
 }
 
-bool ProgressBook::SetTrouble(int rank, rendezvous::TroubleKind kind, const std::string& what,
-                              rendezvous::TimePoint now) {
+bool ProgressBook::SetRankAlert(int rank, rendezvous::RankAlertKind kind, const std::string& what,
+                                rendezvous::TimePoint now) {
   const std::int64_t at = std::int64_t{rank} - first_rank_;
   if (at < 0 || at >= static_cast<std::int64_t>(ranks_.size())) return false;
-  if (!troubles_.try_emplace({static_cast<int>(at), kind}, Trouble{what, now}).second) return false;
-  had_troubles_ = troubles_are_news_ = true;
+  if (!alerts_.try_emplace({static_cast<int>(at), kind}, Alert{what, now}).second) return false;
+  had_alerts_ = alerts_are_news_ = true;
   return true;
 }
 
-bool ProgressBook::EndTrouble(int rank, rendezvous::TroubleKind kind) {
-  if (troubles_.erase({rank - first_rank_, kind}) == 0) return false;
-  troubles_are_news_ = true;
+bool ProgressBook::EndRankAlert(int rank, rendezvous::RankAlertKind kind) {
+  if (alerts_.erase({rank - first_rank_, kind}) == 0) return false;
+  alerts_are_news_ = true;
   return true;
 }
 
@@ -188,14 +188,12 @@ rendezvous::Progress ProgressBook::Take(bool all, rendezvous::TimePoint now) {
       progress.ranks.push_back(Tell(rank, static_cast<int>(i), now));
     }
   }
-  const bool are_news = std::exchange(troubles_are_news_, false);
-  if (!are_news && !(all && had_troubles_)) return progress;
-  progress.troubles.emplace();
-  for (const auto& [of, trouble] : troubles_) {
-    progress.troubles->push_back({.local_rank = of.first,
-                                  .kind = of.second,
-                                  .what = trouble.what,
-                                  .ago = now - trouble.since});
+  const bool are_news = std::exchange(alerts_are_news_, false);
+  if (!are_news && !(all && had_alerts_)) return progress;
+  progress.alerts.emplace();
+  for (const auto& [of, alert] : alerts_) {
+    progress.alerts->push_back(
+        {.local_rank = of.first, .kind = of.second, .what = alert.what, .ago = now - alert.since});
   }
   return progress;
 }

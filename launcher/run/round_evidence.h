@@ -94,10 +94,10 @@ class ProgressBook {
 
   // Something is wrong with a rank, a phrase that follows "rank 3", until it is withdrawn or the
   // round is over. False: it is of no rank of ours, or is known already, and nothing has changed.
-  bool SetTrouble(int rank, rendezvous::TroubleKind kind, const std::string& what,
-                  rendezvous::TimePoint now);
+  bool SetRankAlert(int rank, rendezvous::RankAlertKind kind, const std::string& what,
+                    rendezvous::TimePoint now);
   // It is over. False: there was none.
-  bool EndTrouble(int rank, rendezvous::TroubleKind kind);
+  bool EndRankAlert(int rank, rendezvous::RankAlertKind kind);
 
   // Of the ranks that have beaten since they were told last; with `all`, of those that have beaten
   // at all. With it what is wrong with ranks, if that has changed; with `all`, if anything ever
@@ -123,13 +123,13 @@ class ProgressBook {
   rendezvous::RoundId round_;
   int first_rank_ = 0;
   std::vector<Rank> ranks_;
-  struct Trouble {
+  struct Alert {
     std::string what;
     rendezvous::TimePoint since;
   };
-  std::map<std::pair<int, rendezvous::TroubleKind>, Trouble> troubles_;  // by local rank
-  bool had_troubles_ = false;                                            // in this round
-  bool troubles_are_news_ = false;
+  std::map<std::pair<int, rendezvous::RankAlertKind>, Alert> alerts_;  // by local rank
+  bool had_alerts_ = false;                                            // in this round
+  bool alerts_are_news_ = false;
 };
 
 }  // namespace muster::launcher

@@ -69,10 +69,10 @@ std::string StepsInWords(const rendezvous::RankSnapshot* rank) {
   return words;
 }
 
-// The same for its troubles, which come first.
-std::string TroublesInWords(const NodeSnapshot& node, int rank) {
-  const std::string troubles = TroublesOf(node, rank);
-  return troubles.empty() ? "" : absl::StrCat(", ", troubles);
+// The same for its alerts, which come first.
+std::string RankAlertsInWords(const NodeSnapshot& node, int rank) {
+  const std::string alerts = RankAlertsOf(node, rank);
+  return alerts.empty() ? "" : absl::StrCat(", ", alerts);
 }
 
 // Adds two lines.
@@ -87,7 +87,7 @@ void AddChosenRank(const JobSnapshot& job, const JobPage& page, std::vector<Scre
                    {NameOf(cell), kHeading},
                    {absl::StrCat(" on ", node.node.host, ", local rank ", cell.local_rank, ": ")},
                    {StateName(node.state), {.tone = cell.style.tone}},
-                   {cell.rank ? TroublesInWords(node, *cell.rank) : "", {.tone = Tone::kBad}},
+                   {cell.rank ? RankAlertsInWords(node, *cell.rank) : "", {.tone = Tone::kBad}},
                    {cell.rank ? StepsInWords(StepsOf(node, *cell.rank)) : ""}});
   const auto failures =
       cell.rank ? FailuresOf(job, *cell.rank) : std::vector<const RoundSnapshot*>();
@@ -262,7 +262,7 @@ Screen DrawRank(const TopState& state, const JobSnapshot& job, const ScreenSize&
                      : absl::StrJoin(node.node.devices, ","));
   add("PLACE", node.rank_reason);
   if (!cell.rank) return screen;
-  add("TROUBLE", TroublesOf(node, *cell.rank), {.tone = Tone::kBad});
+  add("TROUBLE", RankAlertsOf(node, *cell.rank), {.tone = Tone::kBad});
   if (const rendezvous::RankSnapshot* const steps = StepsOf(node, *cell.rank)) {
     const std::vector<rendezvous::Cell> cells = rendezvous::StepCells(*steps);
     for (std::size_t i = 0; i < cells.size(); ++i) {

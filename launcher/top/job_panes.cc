@@ -75,10 +75,10 @@ std::optional<int> FailedNow(const JobSnapshot& job) {
   return job.rounds[job.rounds.size() - 2].failed_rank;
 }
 
-bool HasTrouble(const NodeSnapshot& node, int rank) {
+bool HasRankAlert(const NodeSnapshot& node, int rank) {
   return std::any_of(
-      node.troubles.begin(), node.troubles.end(),
-      [rank](const rendezvous::TroubleSnapshot& trouble) { return trouble.rank == rank; });
+      node.alerts.begin(), node.alerts.end(),
+      [rank](const rendezvous::RankAlertSnapshot& alert) { return alert.rank == rank; });
 }
 
 std::vector<RankCell> CellsOf(const JobSnapshot& job) {
@@ -102,7 +102,7 @@ std::vector<RankCell> CellsOf(const JobSnapshot& job) {
           cell.mark = kStraggler;
           cell.style = {.tone = Tone::kBusy, .bold = true};
         }
-        if (HasTrouble(node, *cell.rank)) {
+        if (HasRankAlert(node, *cell.rank)) {
           cell.mark = kTrouble;
           cell.style = {.tone = Tone::kBad, .bold = true};
         }
@@ -204,14 +204,13 @@ const rendezvous::RankSnapshot* StepsOf(const NodeSnapshot& node, int rank) {
   return found == node.ranks.end() ? nullptr : &*found;
 }
 
-std::string TroublesOf(const NodeSnapshot& node, int rank) {
-  std::vector<std::string> troubles;
-  for (const rendezvous::TroubleSnapshot& trouble : node.troubles) {
-    if (trouble.rank != rank) continue;
-    troubles.push_back(
-        absl::StrCat(trouble.told.what, " ", base::Elapsed(trouble.told.ago), " ago"));
+std::string RankAlertsOf(const NodeSnapshot& node, int rank) {
+  std::vector<std::string> alerts;
+  for (const rendezvous::RankAlertSnapshot& alert : node.alerts) {
+    if (alert.rank != rank) continue;
+    alerts.push_back(absl::StrCat(alert.told.what, " ", base::Elapsed(alert.told.ago), " ago"));
   }
-  return absl::StrJoin(troubles, ", ");
+  return absl::StrJoin(alerts, ", ");
 }
 
 int NeighbourOf(const RankGrid& grid, int cell, int rows, int columns) {

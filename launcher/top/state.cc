@@ -173,7 +173,7 @@ JobSnapshot AsOf(const TopState& state, const JobSnapshot& job, TimePoint now) {
   }
   for (rendezvous::NodeSnapshot& node : aged.nodes) {
     if (node.state_ago) *node.state_ago += passed;
-    for (rendezvous::TroubleSnapshot& trouble : node.troubles) trouble.told.ago += passed;
+    for (rendezvous::RankAlertSnapshot& alert : node.alerts) alert.told.ago += passed;
     for (rendezvous::RankSnapshot& rank : node.ranks) {
       rank.told.ago += passed;
       if (rank.straggling) rank.straggling->age += passed;

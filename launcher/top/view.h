@@ -65,8 +65,8 @@ std::optional<int> RankOfCell(const rendezvous::JobSnapshot& job, int cell);
 // The rank's last report of its steps; null if there is none.
 const rendezvous::RankSnapshot* StepsOf(const rendezvous::NodeSnapshot& node, int rank);
 
-// "was stopped by SIGSTOP 12 s ago", for all troubles of the rank; "" if it has none.
-std::string TroublesOf(const rendezvous::NodeSnapshot& node, int rank);
+// "was stopped by SIGSTOP 12 s ago", for all alerts of the rank; "" if it has none.
+std::string RankAlertsOf(const rendezvous::NodeSnapshot& node, int rank);
 
 // The cell `rows` below and `columns` to the right of a cell, or the nearest one.
 int NeighbourOf(const RankGrid& grid, int cell, int rows, int columns);

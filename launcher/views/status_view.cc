@@ -37,7 +37,7 @@ std::string JobText(const rendezvous::JobSnapshot& job, absl::TimeZone zone) {
   std::string text = TableText(rendezvous::JobTable({job}));
   AppendPart(TableText(rendezvous::NodeTable(job)), text);
   AppendPart(TableText(rendezvous::RankTable(job)), text);
-  AppendPart(TableText(rendezvous::TroubleTable(job)), text);
+  AppendPart(TableText(rendezvous::RankAlertTable(job)), text);
   AppendPart(TableText(rendezvous::RoundTable(job)), text);
   if (job.failure) AppendPart(FormatFailure(*job.failure, zone), text);
   return text;

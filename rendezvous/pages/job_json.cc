@@ -63,18 +63,18 @@ Json ToJson(const RankSnapshot& rank) {
           {"straggler", std::move(straggler)}};
 }
 
-Json ToJson(const TroubleSnapshot& trouble) {
-  return {{"rank", trouble.rank},
-          {"kind", Name(trouble.told.kind)},
-          {"what", trouble.told.what},
-          {"for_seconds", SecondsOnWire(trouble.told.ago)}};
+Json ToJson(const RankAlertSnapshot& alert) {
+  return {{"rank", alert.rank},
+          {"kind", Name(alert.told.kind)},
+          {"what", alert.told.what},
+          {"for_seconds", SecondsOnWire(alert.told.ago)}};
 }
 
 Json ToJson(const NodeSnapshot& node, std::optional<int> first_rank) {
   Json ranks = Json::array();
   for (const RankSnapshot& rank : node.ranks) ranks.push_back(ToJson(rank));
-  Json troubles = Json::array();
-  for (const TroubleSnapshot& trouble : node.troubles) troubles.push_back(ToJson(trouble));
+  Json alerts = Json::array();
+  for (const RankAlertSnapshot& alert : node.alerts) alerts.push_back(ToJson(alert));
   const Json node_rank = node.group_rank < 0 ? Json(nullptr) : Json(node.group_rank);
   return {
       {"node_id", node.node.node_id},
@@ -90,7 +90,7 @@ Json ToJson(const NodeSnapshot& node, std::optional<int> first_rank) {
       {"place", node.rank_reason},
       {"heard_seconds_ago", node.heard_ago ? Json(SecondsOnWire(*node.heard_ago)) : Json(nullptr)},
       {"ranks", std::move(ranks)},
-      {"troubles", std::move(troubles)}};
+      {"alerts", std::move(alerts)}};
 }
 
 Json ToJson(const RoundSnapshot& round) {

@@ -172,16 +172,16 @@ std::vector<Cell> StepCells(const RankSnapshot& rank) {
           PhasesOf(told)};
 }
 
-Table TroubleTable(const JobSnapshot& job) {
+Table RankAlertTable(const JobSnapshot& job) {
   Table table{{"RANK", "HOST", "SINCE", "TROUBLE"}};
   for (const NodeSnapshot& node : job.nodes) {
-    for (const TroubleSnapshot& trouble : node.troubles) {
+    for (const RankAlertSnapshot& alert : node.alerts) {
       if (table.rows.size() == kMostShown) {
         ++table.left_out;
         continue;
       }
       table.rows.push_back(
-          {{absl::StrCat(trouble.rank), node.node.host, Ago(trouble.told.ago), trouble.told.what}});
+          {{absl::StrCat(alert.rank), node.node.host, Ago(alert.told.ago), alert.told.what}});
     }
   }
   return table;
@@ -233,7 +233,7 @@ Json ViewJson(const JobSnapshot& job) {
   for (const auto& [name, cell] : FactsOf(job)) facts.push_back(Json::array({name, ToJson(cell)}));
   return {{"state", StateWord(job)},
           {"facts", std::move(facts)},
-          {"troubles", ToJson(TroubleTable(job))},
+          {"alerts", ToJson(RankAlertTable(job))},
           {"ranks", ToJson(RankTable(job))},
           {"rounds", ToJson(RoundTable(job))}};
 }

@@ -60,7 +60,7 @@ Table NodeTable(const JobSnapshot& job);
 // The job's last rounds, this one last. BEGAN is how long ago it opened, OVER why it ended.
 Table RoundTable(const JobSnapshot& job);
 
-// How many ranks, or troubles, are shown where not all are: as many as fit on a screen.
+// How many ranks, or alerts, are shown where not all are: as many as fit on a screen.
 inline constexpr std::size_t kMostShown = 64;
 inline constexpr std::size_t kAllShown = SIZE_MAX;
 
@@ -74,7 +74,7 @@ inline constexpr const char* kStepColumns[] = {"STEP",      "LOSS", "STRAGGLER",
 std::vector<Cell> StepCells(const RankSnapshot& rank);
 
 // RANK  HOST  SINCE  TROUBLE
-Table TroubleTable(const JobSnapshot& job);
+Table RankAlertTable(const JobSnapshot& job);
 
 // How the job ended, "failed" or "timed out"; of one that has not, the name of its state.
 const char* StateWord(const JobSnapshot& job);
@@ -84,7 +84,7 @@ const char* Word(VerdictKind outcome);
 std::vector<std::pair<const char*, Cell>> FactsOf(const JobSnapshot& job);
 
 // All of that as the page is given it (rendezvous/pages/page/page.js):
-//   {"state": "running", "facts": [["NODES", CELL]...], "troubles": TABLE, "ranks": TABLE,
+//   {"state": "running", "facts": [["NODES", CELL]...], "alerts": TABLE, "ranks": TABLE,
 //    "rounds": TABLE}
 // A TABLE is {"columns": [...], "rows": [{"cells": [CELL...], "stands_out": bool}...], "more": 0},
 // and a CELL a text, or [before, seconds, after].

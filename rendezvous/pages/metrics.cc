@@ -258,19 +258,19 @@ void JobFigures::WriteJobs(const std::vector<JobSnapshot>& jobs, Exposition& out
 
 namespace {
 
-void WriteTroubles(const std::vector<JobSnapshot>& jobs, Exposition& out) {
+void WriteRankAlerts(const std::vector<JobSnapshot>& jobs, Exposition& out) {
   out.Gauge("muster_job_ranks_in_trouble",
             "Ranks of the current round that are in trouble, by kind.");
   for (const JobSnapshot* const job : ShownJobs(jobs)) {
-    std::array<int, kTroubleKinds> counts{};
+    std::array<int, kRankAlertKinds> counts{};
     for (const NodeSnapshot& node : job->nodes) {
-      for (const TroubleSnapshot& trouble : node.troubles) {
-        ++counts[static_cast<std::size_t>(trouble.told.kind)];
+      for (const RankAlertSnapshot& alert : node.alerts) {
+        ++counts[static_cast<std::size_t>(alert.told.kind)];
       }
     }
-    for (int kind = 0; kind < kTroubleKinds; ++kind) {
+    for (int kind = 0; kind < kRankAlertKinds; ++kind) {
       out.Sample(counts[static_cast<std::size_t>(kind)],
-                 {{"run_id", job->run_id}, {"trouble", Name(static_cast<TroubleKind>(kind))}});
+                 {{"run_id", job->run_id}, {"trouble", Name(static_cast<RankAlertKind>(kind))}});
     }
   }
 }
@@ -301,7 +301,7 @@ void WriteSample(const ShownRank& of, double value, Exposition& out, bool with_p
 }  // namespace
 
 void WriteRankFigures(const std::vector<JobSnapshot>& jobs, Exposition& out) {
-  WriteTroubles(jobs, out);
+  WriteRankAlerts(jobs, out);
   const ShownRanks ranks = ChooseRanks(jobs, kMostRankLines);
   for (const RankFigure& figure : kRankFigures) {
     out.Gauge(figure.name, figure.help);

@@ -301,7 +301,7 @@ void ToWire(const JobSnapshot& snapshot, v1::JobDescription* wire) {
     if (node.heard_ago) out->set_heard_ago_ms(ToMs(*node.heard_ago));
     if (node.state_ago) out->set_state_ago_ms(ToMs(*node.state_ago));
     if (!node.ranks.empty()) ToWire(node.ranks, out->mutable_progress());
-    if (!node.troubles.empty()) ToWire(node.troubles, out->mutable_progress());
+    if (!node.alerts.empty()) ToWire(node.alerts, out->mutable_progress());
   }
 }
 
@@ -329,7 +329,7 @@ JobSnapshot FromWire(const v1::JobDescription& wire) {
                               .group_rank = node.group_rank(),
                               .rank_reason = Line(node.rank_reason()),
                               .ranks = RanksFromWire(node.progress()),
-                              .troubles = TroublesFromWire(node.progress())});
+                              .alerts = RankAlertsFromWire(node.progress())});
     if (node.has_heard_ago_ms()) snapshot.nodes.back().heard_ago = FromMs(node.heard_ago_ms());
     if (node.has_state_ago_ms()) snapshot.nodes.back().state_ago = FromMs(node.state_ago_ms());
   }

@@ -94,12 +94,12 @@ void ToWire(const LogNotice& notice, v1::LogNotice* wire) {
 constexpr std::size_t kMaxPhaseName = 15;
 constexpr std::size_t kMostPhasesOfRank = 8;
 // The path of a log file and the reason it is not written fit.
-constexpr std::size_t kMaxTrouble = 200;
+constexpr std::size_t kMaxRankAlert = 200;
 
-constexpr std::pair<TroubleKind, v1::RankTrouble::Kind> kTroubleKindTable[] = {
-    {TroubleKind::kStopped, v1::RankTrouble::STOPPED},
-    {TroubleKind::kSilent, v1::RankTrouble::SILENT},
-    {TroubleKind::kOutputLost, v1::RankTrouble::OUTPUT_LOST}};
+constexpr std::pair<RankAlertKind, v1::RankAlert::Kind> kRankAlertKindTable[] = {
+    {RankAlertKind::kStopped, v1::RankAlert::STOPPED},
+    {RankAlertKind::kSilent, v1::RankAlert::SILENT},
+    {RankAlertKind::kOutputLost, v1::RankAlert::OUTPUT_LOST}};
 
 // The index of `phase` in the message's list; adds it if missing; -1: the list is full.
 int IndexOf(const PhaseTime& phase, v1::Progress* wire) {
@@ -165,19 +165,19 @@ std::vector<PhaseTime> ReadNames(const v1::Progress& wire) {
   return names;
 }
 
-v1::RankTrouble* AddTrouble(const RankTrouble& trouble, v1::Progress* wire) {
-  v1::RankTrouble* const out = wire->mutable_troubles()->add_troubles();
-  out->set_local_rank(trouble.local_rank);
-  out->set_kind(OnWire(kTroubleKindTable, trouble.kind));
-  out->set_what(OneLine(trouble.what, kMaxTrouble));
-  out->set_ago_ms(ToMs(trouble.ago));
+v1::RankAlert* AddRankAlert(const RankAlert& alert, v1::Progress* wire) {
+  v1::RankAlert* const out = wire->mutable_alerts()->add_alerts();
+  out->set_local_rank(alert.local_rank);
+  out->set_kind(OnWire(kRankAlertKindTable, alert.kind));
+  out->set_what(OneLine(alert.what, kMaxRankAlert));
+  out->set_ago_ms(ToMs(alert.ago));
   return out;
 }
 
-RankTrouble ReadTrouble(const v1::RankTrouble& in) {
+RankAlert ReadRankAlert(const v1::RankAlert& in) {
   return {.local_rank = in.local_rank(),
-          .kind = rendezvous::FromWire(kTroubleKindTable, in.kind(), TroubleKind::kOther),
-          .what = OneLine(in.what(), kMaxTrouble),
+          .kind = rendezvous::FromWire(kRankAlertKindTable, in.kind(), RankAlertKind::kOther),
+          .what = OneLine(in.what(), kMaxRankAlert),
           .ago = FromMs(std::max<std::int64_t>(in.ago_ms(), 0))};
 }
 
@@ -262,15 +262,15 @@ void ToWire(const Progress& progress, v1::Progress* wire) {
   wire->set_round(progress.round.number);
   wire->set_incarnation(progress.round.incarnation);
   for (const RankProgress& rank : progress.ranks) AddRank(rank, wire);
-  if (!progress.troubles) return;
+  if (!progress.alerts) return;
   // An empty list is sent, too: all problems are over.
-  wire->mutable_troubles();
-  for (const RankTrouble& trouble : *progress.troubles) AddTrouble(trouble, wire);
+  wire->mutable_alerts();
+  for (const RankAlert& alert : *progress.alerts) AddRankAlert(alert, wire);
 }
 
-void ToWire(const std::vector<TroubleSnapshot>& troubles, v1::Progress* wire) {
-  for (const TroubleSnapshot& trouble : troubles) {
-    AddTrouble(trouble.told, wire)->set_rank(trouble.rank);
+void ToWire(const std::vector<RankAlertSnapshot>& alerts, v1::Progress* wire) {
+  for (const RankAlertSnapshot& alert : alerts) {
+    AddRankAlert(alert.told, wire)->set_rank(alert.rank);
   }
 }
 
@@ -289,20 +289,20 @@ Progress FromWire(const v1::Progress& wire) {
   Progress progress{.round = {wire.incarnation(), wire.round()}};
   const std::vector<PhaseTime> names = ReadNames(wire);
   for (const v1::RankProgress& rank : wire.ranks()) progress.ranks.push_back(ReadRank(rank, names));
-  if (!wire.has_troubles()) return progress;
-  progress.troubles.emplace();
-  for (const v1::RankTrouble& trouble : wire.troubles().troubles()) {
-    progress.troubles->push_back(ReadTrouble(trouble));
+  if (!wire.has_alerts()) return progress;
+  progress.alerts.emplace();
+  for (const v1::RankAlert& alert : wire.alerts().alerts()) {
+    progress.alerts->push_back(ReadRankAlert(alert));
   }
   return progress;
 }
 
-std::vector<TroubleSnapshot> TroublesFromWire(const v1::Progress& wire) {
-  std::vector<TroubleSnapshot> troubles;
-  for (const v1::RankTrouble& trouble : wire.troubles().troubles()) {
-    troubles.push_back({trouble.rank(), ReadTrouble(trouble)});
+std::vector<RankAlertSnapshot> RankAlertsFromWire(const v1::Progress& wire) {
+  std::vector<RankAlertSnapshot> alerts;
+  for (const v1::RankAlert& alert : wire.alerts().alerts()) {
+    alerts.push_back({alert.rank(), ReadRankAlert(alert)});
   }
-  return troubles;
+  return alerts;
 }
 
 std::vector<RankSnapshot> RanksFromWire(const v1::Progress& wire) {

@@ -37,13 +37,13 @@ inline constexpr int kMostPhases = 32;
 void ToWire(const Progress& progress, v1::Progress* wire);
 void ToWire(const std::vector<RankSnapshot>& ranks, v1::Progress* wire);
 // May be added to a message that already has ranks.
-void ToWire(const std::vector<TroubleSnapshot>& troubles, v1::Progress* wire);
+void ToWire(const std::vector<RankAlertSnapshot>& alerts, v1::Progress* wire);
 
 // Drops phases with an invalid time or without a name, and any other invalid number. If a rank
 // occurs twice, the last one counts.
 Progress FromWire(const v1::Progress& wire);
 std::vector<RankSnapshot> RanksFromWire(const v1::Progress& wire);
-std::vector<TroubleSnapshot> TroublesFromWire(const v1::Progress& wire);
+std::vector<RankAlertSnapshot> RankAlertsFromWire(const v1::Progress& wire);
 
 // The round and job that a tunnel serves.
 

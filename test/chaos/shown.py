@@ -60,18 +60,18 @@ def missing(shown: Shown | None, replay: str, what: str, counted: bool) -> list[
     return lacks
 
 
-def troubles(job: dict) -> list[str]:
+def alerts(job: dict) -> list[str]:
     """What is wrong with ranks whose round goes on, in words."""
     return [f"rank {each['rank']} on host {node['host']} {each['what']}"
-            for node in job.get("nodes", []) for each in node["troubles"]]
+            for node in job.get("nodes", []) for each in node["alerts"]]
 
 
 def missing_trouble(shown: Shown, kind: str, what: str) -> list[str]:
     """Where `what`, a part of what is wrong with a rank, is not shown, or does not count as `kind`."""
     lacks = []
-    if what not in shown.status or not any(what in each for each in troubles(shown.job)):
+    if what not in shown.status or not any(what in each for each in alerts(shown.job)):
         lacks.append("`muster status`")
-    if not any(what in each for each in troubles(shown.page_job)):
+    if not any(what in each for each in alerts(shown.page_job)):
         lacks.append("the page")
     if not re.search(rf'^muster_job_ranks_in_trouble\{{run_id="chaos",trouble="{kind}"\}} [1-9]', shown.metrics,
                      re.MULTILINE):

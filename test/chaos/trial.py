@@ -167,14 +167,14 @@ class Trial:
             nonlocal lacks
             seen = shown.look(self.tools, self.job)
             lacks = shown.missing_trouble(seen, kind, what)
-            self._trouble = next((each for each in shown.troubles(seen.job) if what in each), "")
+            self._trouble = next((each for each in shown.alerts(seen.job) if what in each), "")
             return not lacks
 
         wait_for(is_shown, lambda: f"'{what}' is not shown by {', '.join(lacks)}")
 
     def sees_no_trouble(self) -> None:
         """Waits until nothing is shown to be wrong with any rank."""
-        wait_for(lambda: not shown.troubles(shown.look(self.tools, self.job).job), "a trouble that is over is shown")
+        wait_for(lambda: not shown.alerts(shown.look(self.tools, self.job).job), "a trouble that is over is shown")
 
     # -- what is expected
 

@@ -53,7 +53,7 @@ function open(names) {
   const tell = (jobs) => { page.line = 'data: ' + JSON.stringify(jobs); vm.runInContext('take(line)', page); };
   const none = {columns: [], rows: [], more: 0};
   const job = (run_id, more) => ({run_id, state: 'running', outcome: null, message: '', round: 0, max_nodes: 1, restarts: 0, max_restarts: 0,
-    age_seconds: 5, nodes: [], rounds: [], shown: {state: 'running', facts: [], troubles: none, ranks: none, rounds: none}, ...more});
+    age_seconds: 5, nodes: [], rounds: [], shown: {state: 'running', facts: [], alerts: none, ranks: none, rounds: none}, ...more});
   tell(names.map((name) => job(name)));
   return {
     elements, asked, tell, job,

@@ -143,7 +143,7 @@ JobSnapshot Job::Describe(TimePoint now) const {
     if (node.group_rank < 0) continue;
     const int first_rank = AssignmentOf(node.group_rank).base_rank;
     node.ranks = progress_.Describe(first_rank, node.node.slots, now);
-    node.troubles = progress_.DescribeTroubles(first_rank, now);
+    node.alerts = progress_.DescribeRankAlerts(first_rank, now);
   }
   return snapshot;
 }
@@ -170,8 +170,8 @@ void Job::OnProgress(AttendeeId agent, const Progress& progress, TimePoint now) 
   const Attendee& attendee = roster_.at(agent);
   const int first_rank = AssignmentOf(attendee.group_rank).base_rank;
   const int slots = attendee.node->slots;
-  if (progress.troubles && progress_.HearTroubles(*progress.troubles, first_rank, slots, now)) {
-    Log(attendee.node->node_id, FormatTroubles(progress_.DescribeTroubles(first_rank, now)));
+  if (progress.alerts && progress_.HearRankAlerts(*progress.alerts, first_rank, slots, now)) {
+    Log(attendee.node->node_id, FormatRankAlerts(progress_.DescribeRankAlerts(first_rank, now)));
   }
   if (progress.ranks.empty()) return;
   if (progress_.empty()) Log(attendee.node->node_id, "is the first to report steps");

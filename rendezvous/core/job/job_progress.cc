@@ -164,15 +164,15 @@ std::optional<Straggling> Stragglers::Find(int rank, TimePoint now) const {
   return Straggling{found->second.slower, found->second.phase, now - *found->second.since};
 }
 
-std::string FormatTroubles(const std::vector<TroubleSnapshot>& troubles) {
-  if (troubles.empty()) return "reports that its ranks are fine again";
+std::string FormatRankAlerts(const std::vector<RankAlertSnapshot>& alerts) {
+  if (alerts.empty()) return "reports that its ranks are fine again";
   std::string words = "says:";
-  for (std::size_t i = 0; i < std::min(troubles.size(), kMostInWords); ++i) {
-    absl::StrAppend(&words, i == 0 ? " rank " : "; rank ", troubles[i].rank, " ",
-                    troubles[i].told.what);
+  for (std::size_t i = 0; i < std::min(alerts.size(), kMostInWords); ++i) {
+    absl::StrAppend(&words, i == 0 ? " rank " : "; rank ", alerts[i].rank, " ",
+                    alerts[i].told.what);
   }
-  if (troubles.size() > kMostInWords) {
-    absl::StrAppend(&words, "; and ", troubles.size() - kMostInWords, " more");
+  if (alerts.size() > kMostInWords) {
+    absl::StrAppend(&words, "; and ", alerts.size() - kMostInWords, " more");
   }
   return words;
 }
@@ -201,49 +201,50 @@ std::vector<RankSnapshot> JobProgress::Describe(int first_rank, int slots, TimeP
   return snapshots;
 }
 
-bool JobProgress::HearTroubles(std::vector<RankTrouble> troubles, int first_rank, int slots,
-                               TimePoint now) {
+bool JobProgress::HearRankAlerts(std::vector<RankAlert> alerts, int first_rank, int slots,
+                                 TimePoint now) {
   const int most = std::min(slots, static_cast<int>(limits::kRanksToldOfNode.most));
-  std::erase_if(troubles, [most](const RankTrouble& told) {
+  std::erase_if(alerts, [most](const RankAlert& told) {
     return told.local_rank < 0 || told.local_rank >= most;
   });
-  if (troubles.size() > limits::kTroublesToldOfNode.most) {
-    troubles.resize(limits::kTroublesToldOfNode.most);
+  if (alerts.size() > limits::kRankAlertsOfNode.most) {
+    alerts.resize(limits::kRankAlertsOfNode.most);
   }
-  const auto key = [](const RankTrouble& told) {
+  const auto key = [](const RankAlert& told) {
     return std::tie(told.local_rank, told.kind, told.what);
   };
-  std::sort(troubles.begin(), troubles.end(),
+  std::sort(alerts.begin(), alerts.end(),
             [&](const auto& one, const auto& other) { return key(one) < key(other); });
-  std::vector<Trouble> heard;
-  for (RankTrouble& told : troubles) {
+  std::vector<Alert> heard;
+  for (RankAlert& told : alerts) {
     const TimePoint since = now - std::max(told.ago, Duration::zero());
     heard.push_back({std::move(told), since});
   }
-  std::vector<Trouble>& before = troubles_[first_rank];
+  std::vector<Alert>& before = alerts_[first_rank];
   const bool is_new = !std::equal(
       heard.begin(), heard.end(), before.begin(), before.end(),
-      [&](const Trouble& one, const Trouble& other) { return key(one.told) == key(other.told); });
+      [&](const Alert& one, const Alert& other) { return key(one.told) == key(other.told); });
   before = std::move(heard);
-  if (before.empty()) troubles_.erase(first_rank);
+  if (before.empty()) alerts_.erase(first_rank);
   return is_new;
 }
 
-std::vector<TroubleSnapshot> JobProgress::DescribeTroubles(int first_rank, TimePoint now) const {
-  const auto of_node = troubles_.find(first_rank);
-  if (of_node == troubles_.end()) return {};
-  std::vector<TroubleSnapshot> snapshots;
-  for (const Trouble& trouble : of_node->second) {
-    TroubleSnapshot& snapshot =
-        snapshots.emplace_back(TroubleSnapshot{first_rank + trouble.told.local_rank, trouble.told});
-    snapshot.told.ago = now - trouble.since;
+std::vector<RankAlertSnapshot> JobProgress::DescribeRankAlerts(int first_rank,
+                                                               TimePoint now) const {
+  const auto of_node = alerts_.find(first_rank);
+  if (of_node == alerts_.end()) return {};
+  std::vector<RankAlertSnapshot> snapshots;
+  for (const Alert& alert : of_node->second) {
+    RankAlertSnapshot& snapshot =
+        snapshots.emplace_back(RankAlertSnapshot{first_rank + alert.told.local_rank, alert.told});
+    snapshot.told.ago = now - alert.since;
   }
   return snapshots;
 }
 
 void JobProgress::Clear() {
   ranks_.clear();
-  troubles_.clear();
+  alerts_.clear();
   last_beats_.clear();
   stragglers_.Clear();
   looked_.reset();

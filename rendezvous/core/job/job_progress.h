@@ -83,7 +83,7 @@ class Stragglers {
 };
 
 // The problems of a node's ranks, for the log: "says: rank 3 was stopped by SIGSTOP".
-std::string FormatTroubles(const std::vector<TroubleSnapshot>& troubles);
+std::string FormatRankAlerts(const std::vector<RankAlertSnapshot>& alerts);
 
 // Not in the journal: agents report everything again when they come back. Deterministic; owned by
 // the Job, which maps ranks to nodes.
@@ -103,10 +103,10 @@ class JobProgress {
 
   // All current problems of that node's ranks, as reported by its agent. Drops those of ranks it
   // does not have, and those beyond the limit. True: they differ from the last report.
-  bool HearTroubles(std::vector<RankTrouble> troubles, int first_rank, int slots, TimePoint now);
+  bool HearRankAlerts(std::vector<RankAlert> alerts, int first_rank, int slots, TimePoint now);
 
   // For the ranks of that node.
-  std::vector<TroubleSnapshot> DescribeTroubles(int first_rank, TimePoint now) const;
+  std::vector<RankAlertSnapshot> DescribeRankAlerts(int first_rank, TimePoint now) const;
 
   // True if no rank has reported a step in this round.
   bool empty() const { return ranks_.empty(); }
@@ -117,11 +117,11 @@ class JobProgress {
   // Reports, with `ago` as received.
   Stragglers::Ranks ranks_;
   std::map<int, TimePoint> last_beats_;
-  struct Trouble {
-    RankTrouble told;
+  struct Alert {
+    RankAlert told;
     TimePoint since;
   };
-  std::map<int, std::vector<Trouble>> troubles_;  // by the node's first rank
+  std::map<int, std::vector<Alert>> alerts_;  // by the node's first rank
   Stragglers stragglers_;
   std::optional<TimePoint> looked_;
 };

@@ -192,8 +192,8 @@ inline constexpr Limit kRoundReasonBytes{
     "64 rounds of 64 jobs are sent at once, and a node's reason may have 4 KiB"};
 inline constexpr Limit kRanksToldOfNode{"ranks of a node whose steps are shown", 256,
                                         "each costs half a KiB; a node has a few"};
-inline constexpr Limit kTroublesToldOfNode{"troubles of a node's ranks that are shown", 64,
-                                           "each costs a quarter of a KiB; a node has few ranks"};
+inline constexpr Limit kRankAlertsOfNode{"alerts of a node's ranks that are shown", 64,
+                                         "each costs a quarter of a KiB; a node has few ranks"};
 inline constexpr Limit kEndedJobs{"ended jobs that are remembered", 1024,
                                   "for nodes that were away when their job ended"};
 
@@ -247,7 +247,7 @@ inline constexpr const Limit* kAll[] = {
     &kLogAfterJobSeconds, &kLogRounds,
     // Jobs.
     &kJobs, &kNodesOfJob, &kNodes, &kEndedJobsShown, &kRoundReasonBytes, &kRanksToldOfNode,
-    &kTroublesToldOfNode, &kEndedJobs,
+    &kRankAlertsOfNode, &kEndedJobs,
     // What a job's store holds.
     &kKeyBytes, &kValueBytes, &kKeysOfJob, &kStoreBytesOfJob, &kStoreBytes, &kStoreBytesOfTenant,
     &kWaitsOfJob, &kWaitBytesOfJob, &kWaitingCalls, &kWaitingCallsOfTenant, &kWaitingBytes};

@@ -47,7 +47,7 @@ constexpr const char* NameAt(const char* const (&names)[kCount], Enum value) {
 }
 
 // What is wrong with a rank of a running round.
-enum class TroubleKind {
+enum class RankAlertKind {
   kOther,       // a kind that only a newer Muster knows
   kStopped,     // by SIGSTOP or the like
   kSilent,      // shows no sign of life
@@ -55,22 +55,22 @@ enum class TroubleKind {
 };
 
 // "stopped": for metric labels and JSON.
-constexpr const char* Name(TroubleKind kind) {
+constexpr const char* Name(RankAlertKind kind) {
   constexpr const char* kNames[] = {"other", "stopped", "silent", "output_lost"};
   return NameAt(kNames, kind);
 }
-inline constexpr int kTroubleKinds = static_cast<int>(TroubleKind::kOutputLost) + 1;
+inline constexpr int kRankAlertKinds = static_cast<int>(RankAlertKind::kOutputLost) + 1;
 
 // A problem that the agent has noticed in a rank and that persists.
-struct RankTrouble {
+struct RankAlert {
   int local_rank = 0;
-  TroubleKind kind = TroubleKind::kOther;
+  RankAlertKind kind = RankAlertKind::kOther;
   // A phrase that follows "rank 3": "was stopped by SIGSTOP".
   std::string what;
   // Time since it was noticed, when this is sent.
   Duration ago{};
 
-  bool operator==(const RankTrouble&) const = default;
+  bool operator==(const RankAlert&) const = default;
 };
 
 // What the ranks of one node have reported in `round`: only ranks with news.
@@ -78,9 +78,9 @@ struct Progress {
   RoundId round;
   std::vector<RankProgress> ranks;
   // All current problems of the node's ranks; nullopt: unchanged since the last report.
-  std::optional<std::vector<RankTrouble>> troubles{};
+  std::optional<std::vector<RankAlert>> alerts{};
 
-  bool is_news() const { return !ranks.empty() || troubles.has_value(); }
+  bool is_news() const { return !ranks.empty() || alerts.has_value(); }
 
   bool operator==(const Progress&) const = default;
 };

@@ -32,9 +32,9 @@ struct RankSnapshot {
 };
 
 // What is wrong with a rank of the current round.
-struct TroubleSnapshot {
+struct RankAlertSnapshot {
   int rank = 0;
-  RankTrouble told;  // with `ago` as of now
+  RankAlert told;  // with `ago` as of now
 };
 
 struct NodeSnapshot {
@@ -50,7 +50,7 @@ struct NodeSnapshot {
   // In rank order.
   std::vector<RankSnapshot> ranks{};
   // In order of rank, then kind.
-  std::vector<TroubleSnapshot> troubles{};
+  std::vector<RankAlertSnapshot> alerts{};
 };
 
 // A round, current or past.

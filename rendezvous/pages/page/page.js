@@ -179,7 +179,7 @@ function draw() {
   setText('message', job.message);
   byId('facts').replaceChildren(...job.shown.facts.map(([name, cell]) => makeFact(name, words(cell))));
   drawFailure(job);
-  drawTable('wrong', job.shown.troubles);
+  drawTable('wrong', job.shown.alerts);
   drawRanks(job);
   drawSteps(job);
   drawRounds(job);

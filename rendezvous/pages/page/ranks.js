@@ -10,7 +10,7 @@ function cellsOf(job) {
   const failed = new Set(job.rounds.map((round) => round.failed_rank));
   return job.nodes.map((node) => {
     const slow = new Set(node.ranks.filter((rank) => rank.straggler).map((rank) => rank.rank));
-    const wrong = new Set(node.troubles.map((trouble) => trouble.rank));
+    const wrong = new Set(node.alerts.map((alert) => alert.rank));
     return Array.from({length: node.nproc}, (_, i) => {
       const rank = node.node_rank !== null && node.first_rank !== null ? node.first_rank + i : '';
       return {rank, marks: [node.state, ...(slow.has(rank) ? [SLOW] : []), ...(wrong.has(rank) ? [TROUBLE] : []),
@@ -68,7 +68,7 @@ function rankInWords(job) {
     ...(told ? ['beat ' + elapsed(told.beat_seconds_ago + passed()) + ' ago'] : []),
     ...(told && told.straggler ? ['straggler ' + Math.round(100 * told.straggler.slower) + ' % slower, most in ' + told.straggler.phase +
       ', for ' + elapsed(told.straggler.for_seconds + passed())] : []),
-    ...node.troubles.filter((trouble) => trouble.rank === rank).map((trouble) => trouble.what + ' ' + elapsed(trouble.for_seconds + passed()) + ' ago'),
+    ...node.alerts.filter((alert) => alert.rank === rank).map((alert) => alert.what + ' ' + elapsed(alert.for_seconds + passed()) + ' ago'),
     ...(rounds.length ? ['was the first to fail in round ' + rounds.join(', ')] : [])].join('; ');
 }
 

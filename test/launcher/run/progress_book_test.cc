@@ -102,38 +102,39 @@ TEST(ProgressBookTest, NextRoundKnowsNothingOfTheOneBefore) {
 
 // A rank that was stopped was shown nowhere but on its agent's terminal.
 TEST(ProgressBookTest, WhatIsWrongWithARankIsToldUntilItIsWithdrawn) {
-  using rendezvous::TroubleKind;
+  using rendezvous::RankAlertKind;
   ProgressBook book = TwoRanks();
-  EXPECT_EQ(book.Take(/*all=*/true, ProgressBookAt(0)).troubles, std::nullopt)
+  EXPECT_EQ(book.Take(/*all=*/true, ProgressBookAt(0)).alerts, std::nullopt)
       << "nothing ever was wrong";
-  EXPECT_FALSE(book.SetTrouble(6, TroubleKind::kStopped, "was stopped", ProgressBookAt(0)))
+  EXPECT_FALSE(book.SetRankAlert(6, RankAlertKind::kStopped, "was stopped", ProgressBookAt(0)))
       << "not ours";
-  EXPECT_FALSE(book.EndTrouble(5, TroubleKind::kStopped));
-  EXPECT_TRUE(book.SetTrouble(5, TroubleKind::kStopped, "was stopped", ProgressBookAt(100)));
-  EXPECT_FALSE(book.SetTrouble(5, TroubleKind::kStopped, "was stopped again", ProgressBookAt(200)));
-  EXPECT_TRUE(book.SetTrouble(5, TroubleKind::kSilent, "gave no sign", ProgressBookAt(250)));
-  const std::vector<rendezvous::RankTrouble> both = {{.local_rank = 1,
-                                                      .kind = TroubleKind::kStopped,
-                                                      .what = "was stopped",
-                                                      .ago = milliseconds(200)},
-                                                     {.local_rank = 1,
-                                                      .kind = TroubleKind::kSilent,
-                                                      .what = "gave no sign",
-                                                      .ago = milliseconds(50)}};
-  EXPECT_EQ(book.Take(/*all=*/false, ProgressBookAt(300)).troubles, both);
-  EXPECT_EQ(book.Take(/*all=*/false, ProgressBookAt(300)).troubles, std::nullopt) << "it is known";
-  EXPECT_EQ(book.Take(/*all=*/true, ProgressBookAt(300)).troubles, both)
+  EXPECT_FALSE(book.EndRankAlert(5, RankAlertKind::kStopped));
+  EXPECT_TRUE(book.SetRankAlert(5, RankAlertKind::kStopped, "was stopped", ProgressBookAt(100)));
+  EXPECT_FALSE(
+      book.SetRankAlert(5, RankAlertKind::kStopped, "was stopped again", ProgressBookAt(200)));
+  EXPECT_TRUE(book.SetRankAlert(5, RankAlertKind::kSilent, "gave no sign", ProgressBookAt(250)));
+  const std::vector<rendezvous::RankAlert> both = {{.local_rank = 1,
+                                                    .kind = RankAlertKind::kStopped,
+                                                    .what = "was stopped",
+                                                    .ago = milliseconds(200)},
+                                                   {.local_rank = 1,
+                                                    .kind = RankAlertKind::kSilent,
+                                                    .what = "gave no sign",
+                                                    .ago = milliseconds(50)}};
+  EXPECT_EQ(book.Take(/*all=*/false, ProgressBookAt(300)).alerts, both);
+  EXPECT_EQ(book.Take(/*all=*/false, ProgressBookAt(300)).alerts, std::nullopt) << "it is known";
+  EXPECT_EQ(book.Take(/*all=*/true, ProgressBookAt(300)).alerts, both)
       << "as after a lost connection";
-  EXPECT_TRUE(book.EndTrouble(5, TroubleKind::kStopped));
-  EXPECT_TRUE(book.EndTrouble(5, TroubleKind::kSilent));
-  const auto none = book.Take(/*all=*/false, ProgressBookAt(400)).troubles;
+  EXPECT_TRUE(book.EndRankAlert(5, RankAlertKind::kStopped));
+  EXPECT_TRUE(book.EndRankAlert(5, RankAlertKind::kSilent));
+  const auto none = book.Take(/*all=*/false, ProgressBookAt(400)).alerts;
   ASSERT_TRUE(none.has_value()) << "that it is over is news, too";
   EXPECT_TRUE(none->empty());
-  EXPECT_TRUE(book.Take(/*all=*/true, ProgressBookAt(400)).troubles.has_value())
+  EXPECT_TRUE(book.Take(/*all=*/true, ProgressBookAt(400)).alerts.has_value())
       << "the connection may have broken before it was heard";
-  book.SetTrouble(4, TroubleKind::kStopped, "was stopped", ProgressBookAt(500));
+  book.SetRankAlert(4, RankAlertKind::kStopped, "was stopped", ProgressBookAt(500));
   book.Begin({.incarnation = 5, .number = 3}, 4, 2);
-  EXPECT_EQ(book.Take(/*all=*/true, ProgressBookAt(600)).troubles, std::nullopt)
+  EXPECT_EQ(book.Take(/*all=*/true, ProgressBookAt(600)).alerts, std::nullopt)
       << "its round is over";
 }
 

@@ -170,11 +170,11 @@ TEST(TopViewTest, StepsAreShownOfRanksThatTellAndStragglersAreMarked) {
 TEST(TopViewTest, RankInTroubleIsMarkedAndSaysWhatItIs) {
   JobSnapshot job = RestartedJob();
   job.nodes[0].state_ago = seconds(250);
-  job.nodes[0].troubles = {{.rank = 2,
-                            .told = {.kind = rendezvous::TroubleKind::kStopped,
-                                     .what = "was stopped by SIGSTOP",
-                                     .ago = seconds(12)}}};
-  job.nodes[1].troubles = {{.rank = 5, .told = {.what = "gave no sign of life for 60 s"}}};
+  job.nodes[0].alerts = {{.rank = 2,
+                          .told = {.kind = rendezvous::RankAlertKind::kStopped,
+                                   .what = "was stopped by SIGSTOP",
+                                   .ago = seconds(12)}}};
+  job.nodes[1].alerts = {{.rank = 5, .told = {.what = "gave no sign of life for 60 s"}}};
   TopState state = Watching({job}, "big");
   auto rows = Seen(state);
   EXPECT_EQ(rows[4], "node0      0  rrtr");

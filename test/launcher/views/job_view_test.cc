@@ -85,10 +85,10 @@ JobSnapshot Restarted() {
 
 TEST(JobViewTest, JobIsTables) {
   JobSnapshot job = Running();
-  job.nodes[0].troubles = {{.rank = 1,
-                            .told = {.kind = rendezvous::TroubleKind::kStopped,
-                                     .what = "was stopped by SIGSTOP",
-                                     .ago = std::chrono::seconds(12)}}};
+  job.nodes[0].alerts = {{.rank = 1,
+                          .told = {.kind = rendezvous::RankAlertKind::kStopped,
+                                   .what = "was stopped by SIGSTOP",
+                                   .ago = std::chrono::seconds(12)}}};
   job.rounds = Restarted().rounds;
   EXPECT_EQ("\n" + JobText(job, absl::UTCTimeZone()), R"(
 JOB   STATE    ROUND  NODES        RANKS  RESTARTS  MESSAGE
@@ -118,13 +118,13 @@ größe  gathering  0      1 of 2  -      0 of 0    round 0: 1 of 2 nodes are he
 HOST  NODE  RANKS  STATE   SINCE  HEARD  ADDRESS   DEVICES  PLACE
 a     -     -      joined  -      -      10.0.0.1  -        -
 )");
-  EXPECT_EQ(Json::parse(JobsJson({job}))[0]["nodes"][0]["troubles"],
+  EXPECT_EQ(Json::parse(JobsJson({job}))[0]["nodes"][0]["alerts"],
             Json::array({{{"rank", 1},
                           {"kind", "stopped"},
                           {"what", "was stopped by SIGSTOP"},
                           {"for_seconds", 12.0}}}));
-  job.nodes[0].troubles.resize(100, job.nodes[0].troubles[0]);
-  EXPECT_THAT(TableText(rendezvous::TroubleTable(job)),
+  job.nodes[0].alerts.resize(100, job.nodes[0].alerts[0]);
+  EXPECT_THAT(TableText(rendezvous::RankAlertTable(job)),
               testing::EndsWith("\nand 36 more; --json shows all\n"));
 }
 
@@ -162,7 +162,7 @@ TEST(JobViewTest, ProgramsReadJson) {
     "nodes": [
       {"node_id": "a-1", "host": "a", "address": "10.0.0.1", "state": "running",
        "state_seconds": 42, "node_rank": 0, "first_rank": 0, "nproc": 2, "role": "default",
-       "devices": ["4", "5"], "place": "by address", "heard_seconds_ago": 0.7, "troubles": [],
+       "devices": ["4", "5"], "place": "by address", "heard_seconds_ago": 0.7, "alerts": [],
        "ranks": [
          {"rank": 0, "step": 1200, "beat_seconds_ago": 0.1, "step_seconds": 0.21,
           "own_seconds": 0.012, "loss": 2.31, "samples_per_second": 512, "straggler": null,
@@ -175,14 +175,14 @@ TEST(JobViewTest, ProgramsReadJson) {
                      {"name": "wait", "seconds": 1.5, "waits": true}]}]},
       {"node_id": "b-1", "host": "b", "address": "10.0.0.1", "state": "starting",
        "state_seconds": null, "node_rank": 1, "first_rank": 2, "nproc": 1, "role": "default",
-       "devices": [], "place": "by address", "heard_seconds_ago": null, "troubles": [],
+       "devices": [], "place": "by address", "heard_seconds_ago": null, "alerts": [],
        "ranks": [{"rank": 2, "step": null, "beat_seconds_ago": 3, "step_seconds": null,
                   "own_seconds": null, "loss": null, "samples_per_second": null,
                   "straggler": null, "phases": []}]},
       {"node_id": "c-1", "host": "c", "address": "10.0.0.1", "state": "spare",
        "state_seconds": null, "node_rank": null, "first_rank": null, "nproc": 2,
        "role": "default", "devices": [], "place": "", "heard_seconds_ago": null,
-       "troubles": [], "ranks": []}]})"));
+       "alerts": [], "ranks": []}]})"));
   EXPECT_EQ(JobsJson({}), "[]\n");
 }
 

@@ -74,21 +74,21 @@ std::vector<RankProgress> RanksFrom(const Words& words) {
   return ranks;
 }
 
-std::vector<RankTrouble> TroublesFrom(const Words& words) {
-  static const std::map<std::string, TroubleKind> kKinds = {
-      {"stopped", TroubleKind::kStopped},
-      {"silent", TroubleKind::kSilent},
-      {"output_lost", TroubleKind::kOutputLost}};
-  std::vector<RankTrouble> troubles;
+std::vector<RankAlert> RankAlertsFrom(const Words& words) {
+  static const std::map<std::string, RankAlertKind> kKinds = {
+      {"stopped", RankAlertKind::kStopped},
+      {"silent", RankAlertKind::kSilent},
+      {"output_lost", RankAlertKind::kOutputLost}};
+  std::vector<RankAlert> alerts;
   for (std::size_t i = 1; i < words.size(); ++i) {
     const std::pair<std::string, std::string> parts = absl::StrSplit(words.At(i), ':');
-    RankTrouble trouble{.kind = kKinds.at(parts.second),
-                        .what = "was seen " + parts.second,
-                        .ago = words.GetMs("ago", Duration::zero())};
-    EXPECT_TRUE(absl::SimpleAtoi(parts.first, &trouble.local_rank));
-    troubles.push_back(std::move(trouble));
+    RankAlert alert{.kind = kKinds.at(parts.second),
+                    .what = "was seen " + parts.second,
+                    .ago = words.GetMs("ago", Duration::zero())};
+    EXPECT_TRUE(absl::SimpleAtoi(parts.first, &alert.local_rank));
+    alerts.push_back(std::move(alert));
   }
-  return troubles;
+  return alerts;
 }
 
 class Player {
@@ -178,7 +178,7 @@ class Player {
     } else if (command == "told") {
       coordinator_->Hear(agent, KeepAlive{.number = 1, .progress = {round, RanksFrom(words)}}, now);
     } else if (command == "troubled") {
-      const Progress progress{.round = round, .troubles = TroublesFrom(words)};
+      const Progress progress{.round = round, .alerts = RankAlertsFrom(words)};
       coordinator_->Hear(agent, KeepAlive{.number = 1, .progress = progress}, now);
     } else if (command == "started") {
       coordinator_->Hear(agent, WorkersStarted{round}, now);

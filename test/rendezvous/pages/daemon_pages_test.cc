@@ -243,10 +243,9 @@ TEST_F(DaemonPagesTest, StepsAreShownAndWatchersHearOfThemSoon) {
   EXPECT_THAT(metrics, HasSubstr("muster_job_stragglers{run_id=\"job\"} 0\n"));
   EXPECT_THAT(metrics, HasSubstr("\nmuster_rank_loss{run_id=\"job\",rank=\"0\",host="));
   EXPECT_THAT(metrics, HasSubstr("\nmuster_rank_straggling{run_id=\"job\",rank=\"0\",host="));
-  RankTrouble trouble{.kind = TroubleKind::kStopped, .what = "was stopped by SIGSTOP"};
-  server_.daemon_loop().Hear(agent,
-                             KeepAlive{.progress = {.round = round_, .troubles = {{trouble}}}});
-  const Json wrong = Json::parse(Ask(*pages, "/api/v1/jobs/job").body)["nodes"][0]["troubles"];
+  RankAlert alert{.kind = RankAlertKind::kStopped, .what = "was stopped by SIGSTOP"};
+  server_.daemon_loop().Hear(agent, KeepAlive{.progress = {.round = round_, .alerts = {{alert}}}});
+  const Json wrong = Json::parse(Ask(*pages, "/api/v1/jobs/job").body)["nodes"][0]["alerts"];
   ASSERT_EQ(wrong.size(), 1u);
   EXPECT_EQ(wrong[0]["kind"], "stopped");
   EXPECT_EQ(wrong[0]["what"], "was stopped by SIGSTOP");

@@ -47,8 +47,8 @@ TEST_F(DescriptionTest, AnswersAreAsTheirDescriptionSays) {
                                      .phases = {{"data", 0.01}, {"wait", 0.09, true}}},
                             .straggling = Straggling{0.5, "data"}},
                            {.rank = 4}},
-                 .troubles = {{.rank = 3,
-                               .told = {.kind = TroubleKind::kSilent, .what = "gave no sign"}}}}}};
+                 .alerts = {{.rank = 3,
+                             .told = {.kind = RankAlertKind::kSilent, .what = "gave no sign"}}}}}};
   EXPECT_EQ(Objection(ToJson(told), api["components"]["schemas"]["Job"], api, "job"), "");
   for (const char* const path : {"/metrics", "/healthz", "/readyz", "/api/v1/events"}) {
     EXPECT_EQ(described(path, path), "");

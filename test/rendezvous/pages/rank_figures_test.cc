@@ -60,13 +60,13 @@ TEST(RankFiguresTest, JobIsWhatItsRanksHaveInCommon) {
 }
 
 TEST(RankFiguresTest, RanksInTroubleAreCountedByWhatIsWrong) {
-  const auto trouble = [](int rank, TroubleKind kind) {
-    return TroubleSnapshot{.rank = rank, .told = {.kind = kind, .what = "x"}};
+  const auto alert = [](int rank, RankAlertKind kind) {
+    return RankAlertSnapshot{.rank = rank, .told = {.kind = kind, .what = "x"}};
   };
   const JobSnapshot job{.run_id = "j",
-                        .nodes = {{.troubles = {trouble(0, TroubleKind::kStopped),
-                                                trouble(0, TroubleKind::kOutputLost)}},
-                                  {.troubles = {trouble(3, TroubleKind::kStopped)}}}};
+                        .nodes = {{.alerts = {alert(0, RankAlertKind::kStopped),
+                                              alert(0, RankAlertKind::kOutputLost)}},
+                                  {.alerts = {alert(3, RankAlertKind::kStopped)}}}};
   const std::string text = Written({job, {.run_id = "over", .state = JobState::kEnded}});
   EXPECT_THAT(text, Not(HasSubstr("\"over\"")));
   const std::string name = "\nmuster_job_ranks_in_trouble{run_id=\"j\",trouble=";

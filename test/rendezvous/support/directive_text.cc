@@ -103,10 +103,9 @@ std::vector<std::string> SnapshotText(const JobSnapshot& job) {
                                  node.node.host, " ", StateName(node.state),
                                  node.rank_reason.empty() ? "" : ": ", node.rank_reason));
     for (const RankSnapshot& rank : node.ranks) lines.push_back(RankText(rank));
-    for (const TroubleSnapshot& trouble : node.troubles) {
-      lines.push_back(absl::StrCat("  rank ", trouble.rank, " ", trouble.told.what, ", ",
-                                   Name(trouble.told.kind), " for ",
-                                   base::Seconds(trouble.told.ago)));
+    for (const RankAlertSnapshot& alert : node.alerts) {
+      lines.push_back(absl::StrCat("  rank ", alert.rank, " ", alert.told.what, ", ",
+                                   Name(alert.told.kind), " for ", base::Seconds(alert.told.ago)));
     }
   }
   return lines;

@@ -601,25 +601,25 @@ TEST(WireTest, ProgressOfStrangersIsHarmless) {
 
 TEST(WireTest, WhatIsWrongWithRanksComesBackAsItWas) {
   KeepAlive beat{.number = 7, .progress = {.round = {.incarnation = 8, .number = 7}}};
-  EXPECT_EQ(std::get<KeepAlive>(ThereAndBack(Event(beat))).progress.troubles, std::nullopt);
-  beat.progress.troubles.emplace();
+  EXPECT_EQ(std::get<KeepAlive>(ThereAndBack(Event(beat))).progress.alerts, std::nullopt);
+  beat.progress.alerts.emplace();
   EXPECT_EQ(std::get<KeepAlive>(ThereAndBack(Event(beat))), beat) << "nothing is, any more";
-  for (const TroubleKind kind : {TroubleKind::kOther, TroubleKind::kStopped, TroubleKind::kSilent,
-                                 TroubleKind::kOutputLost}) {
-    beat.progress.troubles->push_back(
+  for (const RankAlertKind kind : {RankAlertKind::kOther, RankAlertKind::kStopped,
+                                   RankAlertKind::kSilent, RankAlertKind::kOutputLost}) {
+    beat.progress.alerts->push_back(
         {.local_rank = 3, .kind = kind, .what = "was seen", .ago = milliseconds(250)});
   }
   EXPECT_EQ(std::get<KeepAlive>(ThereAndBack(Event(beat))), beat);
 
   v1::AgentEvent wire;
-  v1::RankTrouble* const strange =
-      wire.mutable_keep_alive()->mutable_progress()->mutable_troubles()->add_troubles();
-  strange->set_kind(static_cast<v1::RankTrouble::Kind>(77));
+  v1::RankAlert* const strange =
+      wire.mutable_keep_alive()->mutable_progress()->mutable_alerts()->add_alerts();
+  strange->set_kind(static_cast<v1::RankAlert::Kind>(77));
   strange->set_what("\x1b[2J\n" + std::string(9999, 'x'));
   strange->set_ago_ms(kMinInt64);
-  const auto read = std::get<KeepAlive>(rendezvous::FromWire(Sent(wire))).progress.troubles.value();
+  const auto read = std::get<KeepAlive>(rendezvous::FromWire(Sent(wire))).progress.alerts.value();
   ASSERT_EQ(read.size(), 1u);
-  EXPECT_EQ(read[0].kind, TroubleKind::kOther);
+  EXPECT_EQ(read[0].kind, RankAlertKind::kOther);
   EXPECT_EQ(read[0].what, "?[2J " + std::string(195, 'x'));
   EXPECT_EQ(read[0].ago, Duration::zero());
 }
@@ -635,12 +635,12 @@ TEST(WireTest, RanksOfAJobComeBackAsTheyWere) {
                             .told = told,
                             .straggling = Straggling{0.5, "data", milliseconds(9)}},
                            {.rank = 10, .told = told}},
-                 .troubles = {{.rank = 9,
-                               .told = {.local_rank = 0,
-                                        .kind = TroubleKind::kStopped,
-                                        .what = "was stopped by SIGSTOP",
-                                        .ago = milliseconds(40)}}}},
-                {.node = SomeRequest().node, .troubles = {{.rank = 12}}}}};
+                 .alerts = {{.rank = 9,
+                             .told = {.local_rank = 0,
+                                      .kind = RankAlertKind::kStopped,
+                                      .what = "was stopped by SIGSTOP",
+                                      .ago = milliseconds(40)}}}},
+                {.node = SomeRequest().node, .alerts = {{.rank = 12}}}}};
   v1::JobDescription wire;
   ToWire(job, &wire);
   const JobSnapshot read = rendezvous::FromWire(Sent(wire));
@@ -655,11 +655,11 @@ TEST(WireTest, RanksOfAJobComeBackAsTheyWere) {
   EXPECT_EQ(read.nodes[1].heard_ago, std::nullopt);
   EXPECT_EQ(read.nodes[1].state_ago, std::nullopt);
   EXPECT_TRUE(read.nodes[1].ranks.empty());
-  ASSERT_EQ(read.nodes[0].troubles.size(), 1u);
-  EXPECT_EQ(read.nodes[0].troubles[0].rank, 9);
-  EXPECT_EQ(read.nodes[0].troubles[0].told, job.nodes[0].troubles[0].told);
-  ASSERT_EQ(read.nodes[1].troubles.size(), 1u) << "also of ranks that tell nothing";
-  EXPECT_EQ(read.nodes[1].troubles[0].rank, 12);
+  ASSERT_EQ(read.nodes[0].alerts.size(), 1u);
+  EXPECT_EQ(read.nodes[0].alerts[0].rank, 9);
+  EXPECT_EQ(read.nodes[0].alerts[0].told, job.nodes[0].alerts[0].told);
+  ASSERT_EQ(read.nodes[1].alerts.size(), 1u) << "also of ranks that tell nothing";
+  EXPECT_EQ(read.nodes[1].alerts[0].rank, 12);
 }
 
 TEST(WireTest, TextIsNotCutInTheMiddleOfACharacter) {
