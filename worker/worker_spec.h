@@ -63,7 +63,7 @@ struct WorkerSpec {
 
 struct StopLadder {
   using Duration = std::chrono::milliseconds;
-  // An unlimited grace: SIGKILL is sent only by a second Stop().
+  // An unlimited grace: SIGKILL is sent only by a Stop() whose ladder kills.
   static constexpr Duration kForever = Duration::max();
 
   // The first signal, for the workers and the programs that they wait for. SIGKILL means no grace.

@@ -19,8 +19,9 @@
 
 namespace muster::launcher {
 
-// What the command line and PET_ variables say, each part checked on its own. Whether they fit
-// together, and what follows from them, flags.cc and meeting.cc decide as they make a LaunchConfig.
+// What the command line, PET_ variables and Slurm's allocation say, each part checked on its own.
+// Whether they fit together, and what follows from them, flags.cc and meeting.cc decide as they
+// make a LaunchConfig.
 struct RunFlags : base::CommandArgs {
   LaunchOptions options;
 

@@ -152,7 +152,7 @@ constexpr Flag kHostFlags[] = {
      .ours = true,
      .value_name = "NAME[=VALUE]",
      .help = "A variable to pass to all hosts; may be repeated. Variables that begin with PET_, "
-             "NCCL_, GLOO_, OMP_, TORCH or PYTHON are always passed.",
+             "NCCL_, GLOO_, OMP_, TORCH, PYTORCH or PYTHON are always passed.",
      .default_text = "none",
      .set = Apply<AddExport>},
 };

@@ -164,8 +164,8 @@ struct Program {
   bool operator==(const Program&) const = default;
 };
 
-// What a command line says of a launch in as many words, or else the default. What else a launch
-// goes by depends on other flags, the environment or the machine: LaunchConfig.
+// What can be given of a launch as it is, or else its default. What is always worked out, from
+// other flags, the environment or the machine, is LaunchConfig's.
 struct LaunchOptions {
   Purpose purpose = Purpose::kRun;
 
@@ -340,7 +340,7 @@ std::string ExpandTemplate(absl::string_view text,
 // What all workers of a node inherit.
 
 // The launcher's own environment with what the user chose for the workers: --devices as
-// CUDA_VISIBLE_DEVICES, and a default for OMP_NUM_THREADS (omp.h) and for
+// CUDA_VISIBLE_DEVICES, and a default for OMP_NUM_THREADS and for
 // TORCH_NCCL_ASYNC_ERROR_HANDLING.
 Environment BaseEnvironment(const LaunchConfig& config, const Environment& own);
 

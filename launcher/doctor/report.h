@@ -44,7 +44,7 @@ struct Report {
   // What should be equal on all hosts of a job, by name: "kernel" -> "6.1.0-28".
   std::map<std::string, std::string> versions;
 
-  // Adds a finding about this machine, with the texts in the order of Finding.
+  // Adds a finding that names no hosts of its own, with the texts in the order of Finding.
   void Add(Severity severity, std::string subject, std::string what, std::string why,
            std::string remedy);
 

@@ -1,4 +1,4 @@
-// The script of the page in html_view.h: the grid of the selected round, and the keys. The page's
+// The script of the page in html_view.cc: the grid of the selected round, and the keys. The page's
 // policy has its hash. Text enters the page by textContent only.
 #pragma once
 
@@ -110,7 +110,7 @@ grid.addEventListener("click", (event) => {
 if (buttons.length > 0) showRound(data.chosen);
 )script";
 
-// The style of the page in html_view.h. The page's policy has its hash.
+// The style of the page in html_view.cc. The page's policy has its hash.
 
 inline constexpr char kPageStyle[] = R"(
 :root {

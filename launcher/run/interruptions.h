@@ -63,7 +63,7 @@ class StopOrders {
 // remain so. They are handled from construction on, as their default would end the process; the
 // others only from Begin() on, so that until then they do end it. On the loop.
 //
-// An order to stop (stop_orders.h) and a signal may tell of one and the same wish: Slurm signals
+// An order to stop (StopOrders) and a signal may tell of one and the same wish: Slurm signals
 // the command that was typed, which orders its nodes to stop, and the nodes as well. So the first
 // of each kind is one request, and a second request takes two of one kind, or a SIGINT after
 // something else: that one is always a person's.

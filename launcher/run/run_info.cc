@@ -56,7 +56,6 @@ Json ToJson(const RunInfo& info) {
   return json;
 }
 
-// Throws json's exceptions for a member of the wrong type.
 // An int, where the number is one.
 int ToInt(const Json& value) {
   // One that is above what is signed would come back as less.
@@ -67,6 +66,7 @@ int ToInt(const Json& value) {
   return static_cast<int>(number);
 }
 
+// Throws json's exceptions for a member of the wrong type.
 RunInfo FromJson(const Json& json) {
   RunInfo info;
   info.run_id = json.at("run_id").get<std::string>();

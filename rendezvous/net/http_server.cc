@@ -190,7 +190,7 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
     if (next_ != nullptr) SendNext();
   }
 
-  // The client sends nothing more; waits for it to close.
+  // What the client still sends is thrown away; waits for it to close.
   void AwaitHangup() {
     stream_.async_read_some(buffer_.prepare(kHeaderBytes),
                             [self = shared_from_this()](beast::error_code error, std::size_t) {

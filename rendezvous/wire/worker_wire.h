@@ -1,4 +1,5 @@
-// Wire conversions for workers' output (proto/rendezvous.proto).
+// Wire conversions of what comes from workers: output (proto/rendezvous.proto), and their store's
+// traffic in a tunnel (proto/tunnel.proto).
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What muster-train does besides training, one function for each command.
+// The commands of muster-train besides training, compare (compare.h) and generate (generate.h).
 #pragma once
 
 #include <istream>

@@ -15,7 +15,7 @@
 namespace muster::trainer {
 
 // Contains files such as step-000000001200.pt, each a checkpoint that torch.load can read, or
-// directories such as step-000000001200, each a checkpoint in shards (trainer/io/shards), a text
+// directories such as step-000000001200, each a checkpoint in shards (shard_plan.h), a text
 // file `latest` with the name of the one to resume from, or "none", and the job that last used the
 // directory, and, after MarkBest, a text file `best` with the name of the best one. Where a run was
 // begun again from an older checkpoint, or from none, `latest` also lists the steps whose

@@ -220,8 +220,9 @@ Statistics OverRanks(const at::Tensor& input, Group& group) {
   const at::Tensor mean = input.sum(reduced).div_(std::max(own, 1.0));
   const at::Tensor squares = (input - PerChannel(mean, input)).square_().sum(reduced);
   const at::Tensor mine = at::cat({mean, squares, at::full({1}, own, mean.options())});
-  // Not in shared memory: if this pass is a recomputation within the backward pass (autocast.h),
-  // another thread may be averaging gradients there. The same applies below.
+  // Not in shared memory: if this pass is a recomputation within the backward pass
+  // (trainer/models/autocast.h), another thread may be averaging gradients there. The same applies
+  // below.
   const PendingGather gather = group.AllGatherAsync(mine.unsqueeze(0), Use::kActivations);
   {
     const WaitScope waits;

@@ -11,7 +11,7 @@ namespace {
 
 using std::chrono::seconds;
 
-// As in grpc_client.cc and knocker.cc.
+// As in rendezvous/client/grpc_client.cc.
 constexpr Duration kConnectAttempt = seconds(2);
 constexpr Duration kLongestKnock = seconds(2);
 // When gRPC finds a connection dead by its pings. Here the daemon's silence is taken for that, and

@@ -31,7 +31,7 @@ namespace muster::trainer {
 // what c10d throws. The groups must outlive it.
 class MeshPart {
  public:
-  // `parts` is where the model is cut (PlanMesh()), `rehearsal` one of the model.
+  // `parts` is where the model is cut (PlanMesh()), `dry_run` one of the model.
   MeshPart(std::unique_ptr<Model> model, std::vector<StageRange> parts, const MeshGroups& groups,
            std::optional<MeshDryRun> dry_run);
   ~MeshPart();
