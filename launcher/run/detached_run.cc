@@ -184,8 +184,7 @@ bool DetachedEnd::IsOf(pid_t pid) const {
 }
 
 void DetachedEnd::Await() const {
-  while (::flock(file_.get(), LOCK_SH) != 0 && errno == EINTR) {
-  }
+  TEMP_FAILURE_RETRY(::flock(file_.get(), LOCK_SH));
   ::flock(file_.get(), LOCK_UN);
 }
 

@@ -49,8 +49,7 @@ void AwaitEndOf(pid_t parent) {
   }
   // Without a way to see its parent die, it must never report that.
   if (ended.fd < 0) _exit(1);
-  while (poll(&ended, 1, -1) < 0 && errno == EINTR) {
-  }
+  TEMP_FAILURE_RETRY(poll(&ended, 1, -1));
   close(ended.fd);
 }
 
@@ -263,11 +262,8 @@ ProbeResponder::Caller& ProbeResponder::FreePlace() {
 }
 
 bool ProbeResponder::Hear(Caller& caller) {
-  ssize_t size;
-  do {
-    size = recv(caller.fd, caller.text.data() + caller.size, caller.text.size() - caller.size,
-                MSG_DONTWAIT);
-  } while (size < 0 && errno == EINTR);
+  const ssize_t size = TEMP_FAILURE_RETRY(recv(caller.fd, caller.text.data() + caller.size,
+                                               caller.text.size() - caller.size, MSG_DONTWAIT));
   if (size < 0 && errno == EAGAIN) return true;
   if (size <= 0) {
     Drop(caller);

@@ -31,18 +31,14 @@ constexpr std::string_view kReady = "ready ";
 
 void Send(int fd, std::string_view message) {
   // If the other end does not read, it is dead or dying.
-  while (send(fd, message.data(), message.size(), MSG_NOSIGNAL) < 0 && errno == EINTR) {
-  }
+  TEMP_FAILURE_RETRY(send(fd, message.data(), message.size(), MSG_NOSIGNAL));
 }
 
 // Empty if the other end is closed, or with MSG_DONTWAIT if there is no message; errno is EAGAIN
 // then.
 std::string Receive(int fd, int flags) {
   std::array<char, sizeof(ProbeKey) + PATH_MAX> buffer;
-  ssize_t size;
-  do {
-    size = recv(fd, buffer.data(), buffer.size(), flags);
-  } while (size < 0 && errno == EINTR);
+  const ssize_t size = TEMP_FAILURE_RETRY(recv(fd, buffer.data(), buffer.size(), flags));
   if (size == 0) errno = 0;
   return std::string(buffer.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
 }

@@ -155,8 +155,7 @@ class Supervisor {
   void WaitForDaemon() {
     HearDaemon();
     int status = 0;
-    while (waitpid(daemon_, &status, 0) < 0 && errno == EINTR) {
-    }
+    TEMP_FAILURE_RETRY(waitpid(daemon_, &status, 0));
     close(std::exchange(daemon_end_, -1));
     daemon_ = -1;
     control_.Close();
