@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <limits>
 
 #include "rendezvous/core/values/phrases.h"
@@ -24,6 +25,9 @@ constexpr std::pair<NodeState, v1::NodeDescription::State> kNodeStates[] = {
     {NodeState::kSucceeded, v1::NodeDescription::SUCCEEDED},
     {NodeState::kStopping, v1::NodeDescription::STOPPING},
     {NodeState::kSpare, v1::NodeDescription::SPARE}};
+static_assert(std::size(kVerdictKindTable) == kVerdictKinds &&
+              std::size(kVerdictKindTable) == v1::Verdict::Kind_ARRAYSIZE - 1);
+static_assert(std::size(kNodeStates) == v1::NodeDescription::State_ARRAYSIZE - 1);
 
 // The end of a multi-line text, made safe to show.
 std::string Text(const std::string& text, std::size_t limit) {

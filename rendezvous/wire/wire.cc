@@ -1,6 +1,7 @@
 #include "rendezvous/wire/wire.h"
 
 #include <algorithm>
+#include <iterator>
 #include <variant>
 
 #include "rendezvous/core/values/phrases.h"
@@ -20,6 +21,8 @@ constexpr std::pair<JobState, v1::JobDescription::State> kJobStates[] = {
 constexpr std::pair<Notice::Kind, v1::Notice::Kind> kNoticeKinds[] = {
     {Notice::Kind::kStraggler, v1::Notice::STRAGGLER},
     {Notice::Kind::kStragglerOver, v1::Notice::STRAGGLER_OVER}};
+static_assert(std::size(kJobStates) == v1::JobDescription::State_ARRAYSIZE - 1);
+static_assert(std::size(kNoticeKinds) == v1::Notice::Kind_ARRAYSIZE - 1);
 
 void ToWire(const Assignment& assignment, v1::Assignment* wire) {
   wire->set_run_id(assignment.run_id);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 #include "rendezvous/core/values/limits.h"
@@ -100,6 +101,8 @@ constexpr std::pair<RankAlertKind, v1::RankAlert::Kind> kRankAlertKindTable[] = 
     {RankAlertKind::kStopped, v1::RankAlert::STOPPED},
     {RankAlertKind::kSilent, v1::RankAlert::SILENT},
     {RankAlertKind::kOutputLost, v1::RankAlert::OUTPUT_LOST}};
+static_assert(std::size(kRankAlertKindTable) == kRankAlertKinds - 1 &&
+              std::size(kRankAlertKindTable) == v1::RankAlert::Kind_ARRAYSIZE - 1);
 
 // The index of `phase` in the message's list; adds it if missing; -1: the list is full.
 int IndexOf(const PhaseTime& phase, v1::Progress* wire) {

@@ -112,13 +112,13 @@ std::string VersionObjection(const SpokenVersions& daemon, const SpokenVersions&
 
 const char* StateName(JobState state) {
   constexpr const char* kNames[] = {"gathering", "running", "ended"};
-  return NameAt(kNames, state);
+  return NameAt<JobState::kEnded>(kNames, state);
 }
 
 const char* StateName(NodeState state) {
   constexpr const char* kNames[] = {"joined",    "starting", "running",
                                     "succeeded", "stopping", "spare"};
-  return NameAt(kNames, state);
+  return NameAt<NodeState::kSpare>(kNames, state);
 }
 
 }  // namespace muster::rendezvous

@@ -39,9 +39,11 @@ struct RankProgress {
   bool operator==(const RankProgress&) const = default;
 };
 
-// The name at the value's place; "unknown": there is none.
-template <typename Enum, std::size_t kCount>
-constexpr const char* NameAt(const char* const (&names)[kCount], Enum value) {
+// The name at the value's place; "unknown": there is none. The names are those of all values up to
+// `kLast`.
+template <auto kLast, std::size_t kCount>
+constexpr const char* NameAt(const char* const (&names)[kCount], decltype(kLast) value) {
+  static_assert(kCount == static_cast<std::size_t>(kLast) + 1);
   const auto at = static_cast<std::size_t>(value);
   return at < kCount ? names[at] : "unknown";
 }
@@ -57,7 +59,7 @@ enum class RankAlertKind {
 // "stopped": for metric labels and JSON.
 constexpr const char* Name(RankAlertKind kind) {
   constexpr const char* kNames[] = {"other", "stopped", "silent", "output_lost"};
-  return NameAt(kNames, kind);
+  return NameAt<RankAlertKind::kOutputLost>(kNames, kind);
 }
 inline constexpr int kRankAlertKinds = static_cast<int>(RankAlertKind::kOutputLost) + 1;
 
@@ -122,14 +124,14 @@ enum class RoundEnd {
 constexpr const char* Name(RoundEnd end) {
   constexpr const char* kNames[] = {"worker_failed", "node_lost",     "node_leaving",
                                     "node_joined",   "node_rejoined", "node_out_of_touch"};
-  return NameAt(kNames, end);
+  return NameAt<RoundEnd::kNodeOutOfTouch>(kNames, end);
 }
 inline constexpr int kRoundEnds = static_cast<int>(RoundEnd::kNodeOutOfTouch) + 1;
 
 // "worker_failed": how a job ended, for metric labels and JSON.
 constexpr const char* Name(VerdictKind kind) {
   constexpr const char* kNames[] = {"succeeded", "worker_failed", "join_timeout", "closed"};
-  return NameAt(kNames, kind);
+  return NameAt<VerdictKind::kClosed>(kNames, kind);
 }
 inline constexpr int kVerdictKinds = static_cast<int>(VerdictKind::kClosed) + 1;
 
